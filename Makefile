@@ -1,0 +1,90 @@
+# The everyday commands. `make` lists them; CMakePresets.json is where the builds are described.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+SCALE ?= 10
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+
+# The build folders share one cache, because paths in it are relative to the project.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+export CTEST_PARALLEL_LEVEL ?= $(JOBS)
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+
+# What the sanitizers do not run: tests of the tree, of the documents and of the installation, whose
+# subject is not our code in motion.
+NOT_UNDER_SANITIZERS := tidy|docs|install
+
+CTEST := ctest --output-on-failure --no-tests=error
+
+.PHONY: help build run test bench torture lint format install clean
+.PHONY: test-release test-asan test-tsan tidy packages
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+build: ## Build the command: build/bin/holdfast
+	@scripts/install-packages.sh build
+	@[[ -f build/build.ninja ]] || scripts/configure.sh release HOLDFAST_TESTS=OFF
+	@cmake --build build --target holdfast
+
+run: build ## Watch two processes compete for one lock
+	@scripts/demo.sh build/bin/holdfast
+
+test: packages ## Run every test, also under ASan, UBSan and TSan, and the quick half of lint
+	@$(MAKE) test-release
+	@$(MAKE) test-asan
+	@$(MAKE) test-tsan
+	@$(MAKE) tidy
+	@echo "holdfast: all tests passed: release, asan+ubsan, tsan, format and analysis"
+
+packages:
+	@scripts/install-packages.sh build test lint
+
+test-release:
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target all all_verify_interface_header_sets
+	@$(CTEST) --test-dir build
+
+test-asan test-tsan: test-%:
+	@scripts/configure.sh $*
+	@cmake --build build/$*
+	@scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-exclude '^($(NOT_UNDER_SANITIZERS))$$'
+
+torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build
+	@echo "SCALE=$(SCALE) SEED=$(SEED)"
+	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --label-regex '^process$$' --timeout 86400
+
+bench: ## Measure what an operation costs
+	@scripts/install-packages.sh build bench
+	@scripts/configure.sh bench
+	@cmake --build build/bench --target benchmarks
+	@for program in build/bench/bin/*_bench; do "$$program" --benchmark_min_time=0.2; done
+
+lint: ## Check format, shell scripts and, with clang-tidy, all of src/
+	@scripts/install-packages.sh build test lint
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@scripts/lint.sh format shell analysis
+
+tidy:
+	@scripts/lint.sh format shell quick-analysis
+
+format: ## Format every source file in place
+	@scripts/install-packages.sh lint
+	@scripts/lint.sh apply-format
+
+install: ## Install below PREFIX=/usr/local (and DESTDIR)
+	@scripts/install-packages.sh build
+	@[[ -f build/build.ninja ]] || scripts/configure.sh release HOLDFAST_TESTS=OFF
+	@cmake --build build --target holdfast holdfast_installed
+	@cmake --install build --prefix $(PREFIX)
+
+clean: ## Remove the build folder
+	@rm -rf build

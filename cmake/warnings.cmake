@@ -1,0 +1,10 @@
+# Every target of ours links holdfast::warnings, privately: users of the library keep their own flags.
+add_library(holdfast_warnings INTERFACE)
+add_library(holdfast::warnings ALIAS holdfast_warnings)
+target_compile_features(holdfast_warnings INTERFACE cxx_std_23)
+target_compile_options(holdfast_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough -Werror
+  # With optimisation GCC 12 sees overlapping copies in std::string's own operator+ (GCC bug 105651).
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  -fstack-protector-strong)
+target_compile_definitions(holdfast_warnings INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "holdfast/audit.hpp"
+#include "holdfast/clock.hpp"
+#include "holdfast/error.hpp"
+#include "holdfast/lease.hpp"
+#include "holdfast/request.hpp"
+
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+/// What a store promises about a grant that it acknowledged.
+enum class Grade {
+    a,  ///< Survives a crash and a failover of the store.
+    b,  ///< Survives a crash of processes, not a power cut or a failover.
+    c,  ///< Can be lost in normal operation. Refused unless `?allow_lossy=on`.
+};
+[[nodiscard]] std::string_view name_of(Grade grade);
+
+/// What a store is and promises.
+struct StoreInfo {
+    std::string url{};                  ///< Without secrets.
+    std::optional<StoreId> store_id{};  ///< Absent until the first `apply` has created the store.
+    Grade grade = Grade::c;
+    std::vector<std::string> reasons{};  ///< Why this grade.
+};
+
+/// One thing that `doctor` looked at.
+struct Finding {
+    std::string name{};
+    bool ok = false;
+    std::string detail{};
+};
+
+struct ListQuery {
+    std::string prefix{};                    ///< Of the name, in bytes.
+    bool with_free = false;                  ///< Also locks that nobody holds.
+    std::optional<Instant> changed_since{};  ///< Only locks with an event at or after this.
+};
+
+/// What a waiter has seen and waits to see changed.
+struct Watch {
+    LockName name;
+    std::uint64_t seen_seq = 0;      ///< `LockStatus::seq` when it looked.
+    std::optional<LockId> ticket{};  ///< Its place in the queue, if it has one.
+    std::stop_token stop{};          ///< Ends the sleep at once.
+};
+
+/// Where leases live. One implementation per backend.
+///
+/// May be called from any thread. Whether a lease has expired is judged by the store's clock alone,
+/// inside the step that decides. Nothing but `apply` changes what is stored.
+class Store {
+public:
+    Store() = default;
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+    virtual ~Store() = default;
+
+    /// Applies `requests` in order and answers each in its place.
+    ///
+    /// The first call creates the store, so an empty batch does nothing else. Every request is one
+    /// atomic step together with its audit event; the batch as a whole is not. A
+    /// batch costs one round trip and one durable write, so callers with many requests should send
+    /// them together. A granted reply means that the change is as durable as the store's grade says.
+    ///
+    /// An error of the whole call means that no answer arrived: `store_unavailable` if nothing was
+    /// changed, `outcome_unknown` if some requests may have been applied. Data that cannot be read is
+    /// `record_corrupt`, never a free lock.
+    [[nodiscard]] virtual Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) = 0;
+
+    /// One lock as it is now. A lock that was never used is free with token 0. Never writes.
+    [[nodiscard]] virtual Result<LockStatus> inspect(const LockName& name, Deadline deadline) = 0;
+
+    /// Locks by name, in byte order. Never writes.
+    [[nodiscard]] virtual Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) = 0;
+
+    /// Audit events, oldest first. Never writes.
+    [[nodiscard]] virtual Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) = 0;
+
+    /// Sleeps until the lock may have changed since `watch.seen_seq`, or the deadline passes. With a
+    /// ticket, until its owner may take the lock: first in line, and nobody holds. Only a hint: it may
+    /// return early, and who returns must look again.
+    [[nodiscard]] virtual Result<void> wait_for_change(const Watch& watch, Deadline deadline) = 0;
+
+    [[nodiscard]] virtual StoreInfo info() const = 0;
+
+    /// Looks at everything that the promise depends on. Never writes.
+    [[nodiscard]] virtual std::vector<Finding> examine(Deadline deadline) = 0;
+
+    /// `apply` with a single request.
+    [[nodiscard]] Reply apply_one(const Request& request, Deadline deadline);
+};
+
+}  // namespace holdfast

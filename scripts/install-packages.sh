@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the Debian packages of the groups that are named, and only those that are missing.
+# usage: scripts/install-packages.sh build|test|lint|bench...
+set -euo pipefail
+
+packages_of() {
+  case $1 in
+    build) echo g++ cmake ninja-build ccache pkg-config libfmt-dev libcli11-dev libtomlplusplus-dev libboost1.81-dev libsqlite3-dev ;;
+    test) echo libgtest-dev libgmock-dev librapidcheck-dev strace faketime ;;
+    lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
+    bench) echo libbenchmark-dev ;;
+    *)
+      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint and bench" >&2
+      exit 64
+      ;;
+  esac
+}
+
+wanted=()
+for group in "$@"; do
+  names=$(packages_of "$group")
+  read -ra names <<<"$names"
+  wanted+=("${names[@]}")
+done
+
+# dpkg-query fails when it has never heard of one of them, and still tells about the others.
+installed=$(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true)
+missing=()
+for package in "${wanted[@]}"; do
+  grep -qxF "installed $package" <<<"$installed" || missing+=("$package")
+done
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "install-packages.sh: this is not a Debian system; please install the counterparts of: ${missing[*]}" >&2
+  exit 69
+fi
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install-packages.sh: please run this as root, once: apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 77
+  fi
+  as_root=(sudo)
+fi
+
+echo "installing ${missing[*]}"
+# A machine that is being set up may still hold apt's lock for a moment.
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+apt update
+apt install --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,148 @@
+#include "cli/command.hpp"
+#include "cli/grant.hpp"
+#include "cli/places.hpp"
+#include "cli/report.hpp"
+#include "cli/signals.hpp"
+#include "client/limits.hpp"
+#include "client/waiter.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+namespace holdfast::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A command inside a held lock that asks for the same lock joins it: it would otherwise wait for its
+/// own parent. Absent when there is nothing to join.
+Result<std::optional<int>> join(Context& context, const LockName& name, Ttl ttl) {
+    if (variable("HOLDFAST_LOCK") != name.text()) return std::nullopt;
+    const auto lease = variable("HOLDFAST_LEASE");
+    const auto as = lease ? Credentials::parse(*lease) : fail(Errc::usage, "no lease");
+    if (!as) return std::nullopt;
+    const auto status = context.inspect(name);
+    if (!status) return std::unexpected(status.error());
+    if (status->state != LockState::held || status->lease->lock_id != as->lock_id) return std::nullopt;
+    // Never for less than the outer holder counts on.
+    const Ttl longer = std::max(ttl, Ttl::of(status->lease->ttl).value_or(ttl));
+    const auto renewed = context.apply(Renew{name, *as, longer});
+    if (!renewed && (renewed.error().code == Errc::lock_not_held || renewed.error().code == Errc::lock_expired))
+        return std::nullopt;
+    if (!renewed) return std::unexpected(renewed.error());
+    auto printed = hand_over(context, *renewed, *as, Joined::yes);
+    if (!printed) return std::unexpected(printed.error());
+    return *printed;
+}
+
+/// Says who is in the way, once for each of them.
+std::function<void(const Error&)> tell_waiting(const Context& context) {
+    return [&context, seen = std::string()](const Error& conflict) mutable {
+        const auto& lock = conflict.holder;
+        const std::string now = lock && lock->lease ? lock->lease->lock_id.text() : "";
+        if (now == seen) return;
+        seen = now;
+        context.out.note("waiting: " + printable(conflict.message));
+    };
+}
+
+Result<int> acquire_waiting(Context& context, const Acquire& request, milliseconds wait) {
+    if (auto error = client::beyond_limits(request)) return std::unexpected(std::move(*error));
+    const StopOnSignal signals;
+    const auto store = context.store();
+    if (!store) return std::unexpected(store.error());
+    client::Patience patience{Deadline::in(context.clock, wait), signals.token(), {}};
+    if (!context.out.style().json) patience.blocked = tell_waiting(context);
+    const auto granted = client::acquire_in_turn(**store, request, context.clock, patience);
+    if (signals.signal() == 0) {
+        if (!granted) return std::unexpected(granted.error());
+        return hand_over(context, *granted, request.as);
+    }
+    // Whoever asked is gone. A grant that came in the same moment is given back.
+    if (granted)
+        if (auto cancelled = context.apply(Cancel{request.name, request.as}); !cancelled)
+            return std::unexpected(cancelled.error());
+    const Error left{Errc::lock_conflict,
+                     fmt::format("stopped by a signal while waiting for {}; the place in the queue is given up",
+                                 printable(request.name.text()))};
+    report(left, context.out, context.info());
+    return signals.exit_status();
+}
+
+Result<int> run(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    const auto terms = context.settings.terms_for(*name);
+    if (!terms) return std::unexpected(terms.error());
+    const Acquire request = acquire_request(context, *name, *terms);
+
+    const auto joined = join(context, *name, terms->ttl);
+    if (!joined) return std::unexpected(joined.error());
+    if (*joined) return **joined;
+
+    if (terms->wait > milliseconds{0}) return acquire_waiting(context, request, terms->wait);
+    const auto granted = context.apply(request);
+    if (!granted) return std::unexpected(granted.error());
+    return hand_over(context, *granted, request.as);
+}
+
+constexpr std::array one_name{Word{"NAME"}};
+constexpr std::array acquire_options{opt::ttl,       opt::wait,        opt::no_wait, opt::max_hold,
+                                     opt::operation, opt::reason,      opt::holder,  opt::user,
+                                     opt::session,   opt::unless_held, opt::if_held, opt::format};
+
+constexpr Option hold_for{"for", '\0', Takes::one, "D", "How long to hold.", "", "", From::environment};
+constexpr std::array hold_options{hold_for,     opt::reason,      opt::operation, opt::holder, opt::user,
+                                  opt::session, opt::unless_held, opt::if_held,   opt::format};
+
+Result<int> run_hold(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    if (!context.settings.given(hold_for)) return fail(Errc::usage, "hold needs --for, such as --for 2h");
+    if (context.settings.text(opt::reason).empty())
+        return fail(Errc::usage, "hold needs --reason: everybody who is kept out will ask");
+    const auto time = context.settings.ttl(hold_for);
+    if (!time) return std::unexpected(time.error());
+    auto excluded = context.settings.names(opt::unless_held);
+    if (!excluded) return std::unexpected(excluded.error());
+    client::Terms terms{*time};
+    terms.unless_held = std::move(*excluded);
+    const Acquire request = acquire_request(context, *name, terms);
+    const auto granted = context.apply(request);
+    if (!granted) return std::unexpected(granted.error());
+    return hand_over(context, *granted, request.as);
+}
+
+}  // namespace
+
+constinit const Command acquire_command{"acquire",
+                                        "",
+                                        "Take a lease for a script",
+                                        "Takes the lock NAME and prints a lease, which proves that the lock is yours, "
+                                        "and a token, which rises with every grant. "
+                                        "Renew the lease before it runs out, and release it when the work is done.\n\n"
+                                        "When somebody else holds the lock, the command fails with status 75 and says "
+                                        "who; with --wait it waits in line first. "
+                                        "Where HOLDFAST_LOCK and HOLDFAST_LEASE show that the lock is already held by "
+                                        "a command around this one, that lease is joined.\n\n"
+                                        "Example: eval \"$(holdfast acquire deploy/prod --ttl 10m --format sh)\"",
+                                        one_name,
+                                        acquire_options,
+                                        run};
+
+constinit const Command hold_command{
+    "hold",
+    "",
+    "Hold a lock for maintenance, without a command to run",
+    "Takes the lock NAME for the time that --for says, so that nobody else can work, and says why. "
+    "End it early with the lease that it prints, or with holdfast unlock.\n\n"
+    "Example: holdfast hold deploy/prod --for 2h --reason \"database upgrade\"",
+    one_name,
+    hold_options,
+    run_hold};
+
+}  // namespace holdfast::cli

@@ -1,0 +1,68 @@
+#include "cli/command.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace holdfast::cli {
+namespace {
+
+/// The only list of commands.
+constexpr std::array all{
+    &run_command,
+    &acquire_command,
+    &renew_command,
+    &release_command,
+    &transfer_command,
+    &check_command,
+    &status_command,
+    &history_command,
+    &watch_command,
+    &unlock_command,
+    &override_request_command,
+    &override_approve_command,
+    &override_deny_command,
+    &override_list_command,
+    &hold_command,
+    &doctor_command,
+    &init_command,
+    &completion_command,
+    &version_command,
+    &help_command,
+};
+
+bool among(std::string_view words, std::string_view word) {
+    while (!words.empty()) {
+        const std::string_view first = words.substr(0, words.find(' '));
+        if (first == word) return true;
+        words.remove_prefix(std::min(first.size() + 1, words.size()));
+    }
+    return false;
+}
+
+std::string_view first_word(const Command& command) { return command.name.substr(0, command.name.find(' ')); }
+
+}  // namespace
+
+std::span<const Command* const> commands() { return all; }
+
+const Command* find_command(std::string_view word, std::string_view verb) {
+    const auto* found = std::ranges::find_if(all, [&](const Command* command) {
+        if (verb.empty()) return command->name == word || among(command->aliases, word);
+        return first_word(*command) == word && command->name != word && command->name.substr(word.size() + 1) == verb;
+    });
+    return found == all.end() ? nullptr : *found;
+}
+
+bool has_verbs(std::string_view word) {
+    return std::ranges::any_of(
+        all, [&](const Command* command) { return command->name != word && first_word(*command) == word; });
+}
+
+std::vector<const Option*> options_of(const Command& command) {
+    std::vector<const Option*> options;
+    for (const Option& option : command.options) options.push_back(&option);
+    for (const Option& option : opt::common) options.push_back(&option);
+    return options;
+}
+
+}  // namespace holdfast::cli

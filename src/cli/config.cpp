@@ -1,0 +1,223 @@
+#include "cli/config.hpp"
+
+#include "base/os_error.hpp"
+#include "cli/command.hpp"
+#include "cli/nearest.hpp"
+#include "cli/places.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+// The only file that knows toml++.
+namespace holdfast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view file_name = "holdfast.toml";
+
+struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+Result<std::string> read_file(const std::string& path) {
+    constexpr std::size_t most = std::size_t{1} << 20;
+    const auto unreadable = [&] {
+        return fail(Errc::config, fmt::format("cannot read {}: {}", printable(path), base::os_message(errno)));
+    };
+    const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "re"));
+    if (!file) return unreadable();
+    std::string text(most + 1, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+    if (std::ferror(file.get()) != 0) return unreadable();
+    if (text.size() > most) return fail(Errc::config, printable(path) + " is larger than 1 MiB");
+    return text;
+}
+
+/// Whether something is at `path`, readable or not: what is there and cannot be read is an error.
+bool is_there(const fs::path& path) {
+    std::error_code ignored;
+    return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+Result<std::optional<std::string>> find_file() {
+    std::error_code error;
+    const fs::path here = fs::current_path(error);
+    if (!error)
+        for (fs::path folder = here;; folder = folder.parent_path()) {
+            if (is_there(folder / file_name)) return (folder / file_name).string();
+            if (folder == folder.parent_path()) break;
+        }
+    for (const std::string& folder : config_folders())
+        if (is_there(fs::path(folder) / file_name)) return (fs::path(folder) / file_name).string();
+    return std::nullopt;
+}
+
+std::vector<std::string> known_keys() {
+    std::vector<std::string> keys;
+    for (const Command* command : commands())
+        for (const Option* option : options_of(*command))
+            if (option->from == From::anywhere) keys.push_back(key_of(*option));
+    return keys;
+}
+
+/// The text of a plain value; absent for tables, dates and the like.
+std::optional<std::string> text_of(const toml::node& node) {
+    if (const auto* text = node.as_string()) return text->get();
+    if (const auto* number = node.as_integer()) return std::to_string(number->get());
+    if (const auto* yes = node.as_boolean()) return yes->get() ? "on" : "off";
+    return std::nullopt;
+}
+
+std::optional<std::vector<std::string>> texts_of(const toml::node& node) {
+    std::vector<std::string> texts;
+    const toml::array* array = node.as_array();
+    if (array == nullptr) {
+        auto text = text_of(node);
+        if (!text) return std::nullopt;
+        return std::vector{std::move(*text)};
+    }
+    for (const toml::node& item : *array) {
+        auto text = text_of(item);
+        if (!text) return std::nullopt;
+        texts.push_back(std::move(*text));
+    }
+    return texts;
+}
+
+/// One value of a policy into the member that it is for. The reason, if it does not fit.
+std::optional<std::string> set_policy(client::Policy& policy, const std::string& key,
+                                      const std::vector<std::string>& texts) {
+    const auto time = [&](std::optional<std::chrono::milliseconds>& into) -> std::optional<std::string> {
+        const auto parsed = parse_duration(texts.front());
+        if (!parsed) return parsed.error().message;
+        into = *parsed;
+        return std::nullopt;
+    };
+    if (key == "unless_held") {
+        policy.unless_held = texts;
+        return std::nullopt;
+    }
+    if (texts.size() != 1) return key + " has one value";
+    if (key == "ttl") return time(policy.ttl);
+    if (key == "longest_ttl") return time(policy.longest_ttl);
+    if (key == "longest_hold") return time(policy.longest_hold);
+    if (key == "renew_interval") return time(policy.renew_interval);
+    if (key == "wait" && texts.front() == "forever") policy.wait = std::chrono::milliseconds::max();
+    if (key == "wait") return policy.wait ? std::nullopt : time(policy.wait);
+    if (key == "match") policy.match = texts.front();
+    if (key == "renew") policy.renew = texts.front() == "on";
+    if (key == "renew" && texts.front() != "on" && texts.front() != "off") return "renew is true or false";
+    return std::nullopt;
+}
+
+Result<std::vector<client::Policy>> policies_in(const std::string& path, const toml::node& node) {
+    const std::vector<std::string> known{"match",          "ttl",  "longest_ttl", "longest_hold", "renew",
+                                         "renew_interval", "wait", "unless_held"};
+    const auto bad = [&](const toml::source_region& where, const std::string& why) {
+        return fail(Errc::config, fmt::format("{}:{}: {}", printable(path), where.begin.line, why));
+    };
+    std::vector<client::Policy> policies;
+    const toml::array* tables = node.as_array();
+    if (tables == nullptr) return bad(node.source(), "policies are written [[policy]]");
+    for (const toml::node& item : *tables) {
+        const toml::table* table = item.as_table();
+        if (table == nullptr) return bad(item.source(), "policies are written [[policy]]");
+        client::Policy policy;
+        for (const auto& [key, value] : *table) {
+            const std::string name(key.str());
+            if (std::ranges::find(known, name) == known.end())
+                return bad(key.source(), fmt::format("unknown key \"{}\" in a policy; it is one of {}", printable(name),
+                                                     fmt::join(known, ", ")));
+            const auto texts = texts_of(value);
+            const auto reason =
+                texts ? set_policy(policy, name, *texts) : std::optional<std::string>("not a plain value");
+            if (reason) return bad(key.source(), name + ": " + *reason);
+        }
+        if (policy.match.empty()) return bad(item.source(), "a policy needs match, such as match = \"deploy/*\"");
+        policies.push_back(std::move(policy));
+    }
+    return policies;
+}
+
+Result<Config> understand(const std::string& path, const toml::table& table) {
+    Config config{path, {}, {}};
+    const std::vector<std::string> known = known_keys();
+    for (const auto& [key, node] : table) {
+        const std::size_t line = key.source().begin.line;
+        const auto bad = [&](const std::string& why) {
+            return fail(Errc::config, fmt::format("{}:{}: {}", printable(path), line, why));
+        };
+        const std::string name(key.str());
+        if (name == "policy") {
+            auto policies = policies_in(path, node);
+            if (!policies) return std::unexpected(policies.error());
+            config.policies = std::move(*policies);
+            continue;
+        }
+        if (std::ranges::find(known, name) == known.end()) {
+            const std::string near = nearest(name, known);
+            return bad(fmt::format("unknown key \"{}\"{}", printable(name),
+                                   near.empty() ? "" : "; did you mean " + near + "?"));
+        }
+        auto texts = texts_of(node);
+        if (!texts) return bad(name + " is a text, a number, a truth value or a list of texts");
+        config.entries.emplace(name, ConfigEntry{std::move(*texts), line});
+    }
+    return config;
+}
+
+}  // namespace
+
+Result<std::optional<Config>> read_config(const std::optional<std::string>& named) {
+    std::optional<std::string> path = named;
+    if (!path) {
+        auto found = find_file();
+        if (!found) return std::unexpected(found.error());
+        path = std::move(*found);
+    }
+    if (!path) return std::nullopt;
+    const auto text = read_file(*path);
+    if (!text) return std::unexpected(text.error());
+    try {
+        auto config = understand(*path, toml::parse(*text));
+        if (!config) return std::unexpected(config.error());
+        return std::move(*config);
+    } catch (const toml::parse_error& error) {
+        return fail(Errc::config, fmt::format("{}:{}: {}", printable(*path), error.source().begin.line,
+                                              printable(error.description())));
+    }
+}
+
+Result<std::string> read_secret(const std::string& path) {
+    auto text = read_file(path);
+    if (!text) return text;
+    while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
+    if (text->empty()) return fail(Errc::config, printable(path) + " is empty");
+    return text;
+}
+
+Result<std::string> with_secrets(const std::string& text, const std::string& folder) {
+    constexpr std::string_view open = "${file:";
+    std::string result;
+    std::string_view rest = text;
+    for (auto at = rest.find(open); at != std::string_view::npos; at = rest.find(open)) {
+        result += rest.substr(0, at);
+        rest.remove_prefix(at + open.size());
+        const auto end = rest.find('}');
+        if (end == std::string_view::npos) return fail(Errc::config, "${file:… is not closed with a }");
+        const auto secret = read_secret((fs::path(folder) / rest.substr(0, end)).string());
+        if (!secret) return secret;
+        result += *secret;
+        rest.remove_prefix(end + 1);
+    }
+    return result + std::string(rest);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,89 @@
+#include "cli/context.hpp"
+
+#include "client/limits.hpp"
+#include "holdfast/open.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::cli {
+namespace {
+
+/// Break and Answer name what the operator saw. After a lost answer they would be refused, although they
+/// were the ones that changed it.
+bool repeat_is_harmless(const Request& request) {
+    return !std::holds_alternative<Break>(request) && !std::holds_alternative<Answer>(request);
+}
+
+std::string with_session(const std::string& url) {
+    return url + (url.find('?') == std::string::npos ? "?" : "&") + "session=on";
+}
+
+}  // namespace
+
+Context::Context(CommandLine command_line, Settings all_settings, Output& output, const Clock& a_clock)
+    : line(std::move(command_line)), settings(std::move(all_settings)), out(output), clock(a_clock) {}
+
+Result<LockName> Context::name() const { return LockName::parse(line.words.empty() ? "" : line.words.front()); }
+
+Holder Context::holder() const {
+    return {settings.given(opt::holder) ? settings.text(opt::holder) : Holder::this_process().text,
+            settings.text(opt::user)};
+}
+
+Result<Store*> Context::store() {
+    if (!stores_.empty()) return stores_.front().get();
+    const auto url = settings.store_url();
+    if (!url) return std::unexpected(url.error());
+    return open(*url);
+}
+
+Result<std::vector<Store*>> Context::stores() {
+    if (stores_.empty()) {
+        const auto urls = settings.store_urls();
+        if (!urls) return std::unexpected(urls.error());
+        for (const std::string& url : *urls)
+            if (auto opened = open(url); !opened) return std::unexpected(opened.error());
+    }
+    std::vector<Store*> all;
+    for (const auto& each : stores_) all.push_back(each.get());
+    return all;
+}
+
+Result<Store*> Context::open(const std::string& url) {
+    auto opened = open_store(settings.on(opt::session) ? with_session(url) : url, clock);
+    if (!opened) return std::unexpected(opened.error());
+    stores_.push_back(std::move(*opened));
+    const StoreInfo info = stores_.back()->info();
+    if (out.style().verbose) {
+        const std::string config =
+            settings.config_path().empty() ? "no configuration file" : printable(settings.config_path());
+        Output::warn(fmt::format("holdfast: store {}, grade {}, {}", printable(info.url), name_of(info.grade), config));
+    }
+    return stores_.back().get();
+}
+
+std::optional<StoreInfo> Context::info() const {
+    if (stores_.empty()) return std::nullopt;
+    return stores_.front()->info();
+}
+
+Deadline Context::soon() const { return Deadline::in(clock, std::chrono::seconds{10}); }
+
+Reply Context::apply(const Request& request) {
+    if (auto error = client::beyond_limits(request)) return std::unexpected(std::move(*error));
+    const auto to = store();
+    if (!to) return std::unexpected(to.error());
+    Reply reply = (*to)->apply_one(request, soon());
+    const bool unknown = !reply && reply.error().code == Errc::outcome_unknown;
+    if (unknown && repeat_is_harmless(request)) reply = (*to)->apply_one(request, soon());
+    return reply;
+}
+
+Result<LockStatus> Context::inspect(const LockName& name) {
+    const auto from = store();
+    if (!from) return std::unexpected(from.error());
+    return (*from)->inspect(name, soon());
+}
+
+}  // namespace holdfast::cli

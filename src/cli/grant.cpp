@@ -1,0 +1,67 @@
+#include "cli/grant.hpp"
+
+#include "cli/show.hpp"
+#include "json/documents.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::cli {
+namespace {
+
+void print_for_eval(Output& out, const Outcome& outcome, const Credentials& as) {
+    out.line(fmt::format("export HOLDFAST_LEASE={} HOLDFAST_TOKEN={} HOLDFAST_LOCK={}", shell_quoted(as.reveal()),
+                         outcome.lock.token.value, shell_quoted(outcome.lock.name.text())));
+}
+
+void print_for_people(Output& out, const Outcome& outcome, const Credentials& as) {
+    const LockStatus& lock = outcome.lock;
+    const std::string name = shell_quoted(lock.name.text());
+    // With --quiet the lease alone: LEASE=$(holdfast acquire -q NAME)
+    if (out.style().quiet) return out.line(as.reveal());
+    if (lock.lease && lock.lease->lock_id == as.lock_id) {
+        out.line(fmt::format("{} is yours for {}, until {}, with token {}", printable(lock.name.text()),
+                             to_words(lock.lease->expires_at - lock.as_of), to_rfc3339(lock.lease->expires_at),
+                             lock.token.value));
+    }
+    if (outcome.stolen_from)
+        out.line(fmt::format("it was taken over from {}, whose lease ran out at {}", who(outcome.stolen_from->holder),
+                             to_rfc3339(outcome.stolen_from->expired_at)));
+    out.line("");
+    out.line("export HOLDFAST_LEASE=" + as.reveal());
+    out.line("");
+    out.line(fmt::format(
+        "After that line, keep it with \"holdfast renew {}\" and give it back with \"holdfast release {}\".", name,
+        name));
+}
+
+}  // namespace
+
+Result<int> hand_over(Context& context, const Outcome& outcome, const Credentials& as, Joined joined) {
+    const std::string format = context.settings.text(opt::format);
+    if (context.out.style().json) {
+        context.out.document(json::grant(outcome, as, *context.info())
+                                 .set("joined", json::Value::boolean(joined == Joined::yes))
+                                 .done());
+    } else if (format == "sh") {
+        print_for_eval(context.out, outcome, as);
+    } else {
+        print_for_people(context.out, outcome, as);
+    }
+    if (context.out.flush() == 0 || joined == Joined::yes) return 0;
+    if (auto given_back = context.apply(Cancel{outcome.lock.name, as}); !given_back)
+        return std::unexpected(given_back.error());
+    return 0;
+}
+
+Acquire acquire_request(const Context& context, LockName name, const client::Terms& terms) {
+    Acquire request{.name = std::move(name), .as = Credentials::random(), .ttl = terms.ttl};
+    request.holder = context.holder();
+    request.operation = context.settings.text(opt::operation);
+    request.reason = context.settings.text(opt::reason);
+    request.max_hold = terms.max_hold;
+    request.unless_held = terms.unless_held;
+    return request;
+}
+
+}  // namespace holdfast::cli

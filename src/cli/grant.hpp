@@ -1,0 +1,22 @@
+#pragma once
+
+#include "cli/context.hpp"
+#include "client/policy.hpp"
+
+#include <string_view>
+
+namespace holdfast::cli {
+
+enum class Joined { no, yes };
+
+/// Prints a grant together with its secret, in the way that --format and --json ask for.
+///
+/// If it cannot be written, the lease is given back: a lock whose secret nobody knows would stay held
+/// until it expires.
+[[nodiscard]] Result<int> hand_over(Context& context, const Outcome& outcome, const Credentials& as,
+                                    Joined joined = Joined::no);
+
+/// An Acquire under `terms`, with fresh credentials and what the options say of its holder.
+[[nodiscard]] Acquire acquire_request(const Context& context, LockName name, const client::Terms& terms);
+
+}  // namespace holdfast::cli

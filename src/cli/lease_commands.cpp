@@ -1,0 +1,155 @@
+// What the holder of a lease does with it: renew, release, transfer, check.
+#include "cli/command.hpp"
+#include "cli/grant.hpp"
+#include "cli/show.hpp"
+#include "json/documents.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::array one_name{Word{"NAME"}};
+
+constexpr Option revive{"revive", '\0', Takes::nothing, "",
+                        "Also bring back a lease that ran out, if nobody took the lock."};
+constexpr Option renew_ttl{"ttl", '\0', Takes::one, "D",
+                           "How long the lease lasts from now; by default as long as before."};
+constexpr std::array renew_options{opt::lease, renew_ttl, revive};
+
+Result<int> run_renew(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    const auto as = context.settings.lease();
+    if (!as) return std::unexpected(as.error());
+    Result<Ttl> ttl = context.settings.ttl(context.settings.given(renew_ttl) ? renew_ttl : opt::ttl);
+    if (!ttl) return std::unexpected(ttl.error());
+    if (!context.settings.given(renew_ttl)) {
+        // A default would cut a long lease short without a word.
+        const auto status = context.inspect(*name);
+        if (!status) return std::unexpected(status.error());
+        if (status->lease) ttl = Ttl::of(status->lease->ttl).value_or(*ttl);
+    }
+    const auto renewed = context.apply(Renew{*name, *as, *ttl, context.settings.on(revive) ? Revive::yes : Revive::no});
+    if (!renewed) return std::unexpected(renewed.error());
+    const LockStatus& lock = renewed->lock;
+    if (context.out.style().json) {
+        context.out.document(json::lock(lock, *context.info()).done());
+    } else if (!context.out.style().quiet) {
+        context.out.line(fmt::format("{} is yours for {} more, until {}", printable(name->text()),
+                                     to_words(lock.lease->expires_at - lock.as_of),
+                                     to_rfc3339(lock.lease->expires_at)));
+    }
+    return 0;
+}
+
+constexpr Option release_if_held{"if-held", '\0', Takes::nothing, "",
+                                 "Succeed also when this lease does not hold the lock any more."};
+constexpr std::array release_options{opt::lease, release_if_held};
+
+Result<int> run_release(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    const auto as = context.settings.lease();
+    if (!as) return std::unexpected(as.error());
+    const auto released = context.apply(Release{*name, *as});
+    const bool nothing_there =
+        !released && released.error().code == Errc::lock_not_held && context.settings.on(release_if_held);
+    if (!released && !nothing_there) return std::unexpected(released.error());
+    if (context.out.style().json) {
+        json::Object document = released ? json::lock(released->lock, *context.info())
+                                         : json::Object().set("name", json::Value::text(name->text()));
+        context.out.document(document.set("released", json::Value::boolean(released.has_value())).done());
+    } else if (!context.out.style().quiet) {
+        context.out.line(printable(name->text()) + (released ? " is released" : " was not held by this lease"));
+    }
+    return 0;
+}
+
+constexpr Option to{"to", '\0', Takes::one, "HOLDER", "Who holds the lock from now on.", "", "", From::environment};
+constexpr std::array transfer_options{opt::lease, to, opt::user, opt::reason, opt::format};
+
+Result<int> run_transfer(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    const auto as = context.settings.lease();
+    if (!as) return std::unexpected(as.error());
+    if (!context.settings.given(to)) return fail(Errc::usage, "transfer needs --to, the new holder");
+    Transfer request{.name = *name, .as = *as, .to_as = Credentials::random()};
+    request.to = Holder{context.settings.text(to), context.settings.text(opt::user)};
+    request.reason = context.settings.text(opt::reason);
+    const auto moved = context.apply(request);
+    if (!moved) return std::unexpected(moved.error());
+    context.out.note(fmt::format("the lease that was yours has ended; pass the new one on to {}", who(request.to)));
+    return hand_over(context, *moved, request.to_as);
+}
+
+constexpr Option token{"token", '\0', Takes::one,       "N", "The token that came with the grant.",
+                       "",      "",   From::environment};
+constexpr std::array check_options{token, opt::unless_held};
+
+Result<int> run_check(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    if (!context.settings.given(token)) return fail(Errc::usage, "check needs --token, or HOLDFAST_TOKEN");
+    const auto number = context.settings.number(token, FencingToken::limit - 1);
+    if (!number) return std::unexpected(number.error());
+    auto unless_held = context.settings.names(opt::unless_held);
+    if (!unless_held) return std::unexpected(unless_held.error());
+    Check request{.name = *name, .token = FencingToken{*number}};
+    request.unless_held = std::move(*unless_held);
+    const auto current = context.apply(request);
+    if (!current) return std::unexpected(current.error());
+    if (context.out.style().json) {
+        context.out.document(
+            json::lock(current->lock, *context.info()).set("current", json::Value::boolean(true)).done());
+    } else if (!context.out.style().quiet) {
+        context.out.line(fmt::format("token {} of {} is the current one", *number, printable(name->text())));
+    }
+    return 0;
+}
+
+}  // namespace
+
+constinit const Command renew_command{
+    "renew",
+    "extend",
+    "Hold on to a lease for longer",
+    "Lets the lease last from now on for --ttl, or for as long as it was last granted. Never beyond its --max-hold. "
+    "A lease that has run out is refused, because somebody may have come and gone since.",
+    one_name,
+    renew_options,
+    run_renew};
+
+constinit const Command release_command{
+    "release",
+    "",
+    "Give a lock back",
+    "Ends the lease, also one that ran out and that nobody took over. Another's lease is never touched.",
+    one_name,
+    release_options,
+    run_release};
+
+constinit const Command transfer_command{
+    "transfer",
+    "",
+    "Hand a lease to another holder, without a gap",
+    "Moves the lock to another holder in one step and prints the new lease, with a new token. The old lease ends.",
+    one_name,
+    transfer_options,
+    run_transfer};
+
+constinit const Command check_command{"check",
+                                      "",
+                                      "Is this token still the current one?",
+                                      "Succeeds if the token belongs to the lease that holds NAME now. Fails with "
+                                      "status 80 for a stale token, 76 if the lease "
+                                      "ran out, 79 if nobody holds the lock. Changes nothing.",
+                                      one_name,
+                                      check_options,
+                                      run_check};
+
+}  // namespace holdfast::cli

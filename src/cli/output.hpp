@@ -1,0 +1,60 @@
+#pragma once
+
+#include "json/value.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::cli {
+
+/// How much to say, and how.
+struct Style {
+    bool json = false;
+    bool quiet = false;
+    bool verbose = false;
+    bool terminal = false;  ///< Standard output is one: tables are aligned there.
+    bool colour = false;
+};
+
+enum class Colour { none, green, yellow, red, bold };
+
+/// One line of a table; the colour is that of the second cell's meaning.
+struct Row {
+    std::vector<std::string> cells{};
+    Colour colour = Colour::none;
+};
+
+/// Standard output, and notes on standard error. What goes to standard output is kept until `flush`, so
+/// that a document is written whole or not at all.
+class Output {
+public:
+    explicit Output(Style style) : style_(style) {}
+
+    [[nodiscard]] const Style& style() const { return style_; }
+
+    /// One line on standard output.
+    void line(std::string_view text);
+    /// One JSON document on standard output.
+    void document(const json::Value& value) { line(value.written()); }
+    /// Aligned under `head` on a terminal; tab-separated without it elsewhere.
+    void table(const std::vector<std::string>& head, const std::vector<Row>& rows);
+    [[nodiscard]] std::string coloured(std::string_view text, Colour colour) const;
+
+    /// Standard error, unless --quiet.
+    void note(std::string_view text) const;
+    /// Standard error, always.
+    static void warn(std::string_view text);
+
+    /// Writes what was kept. 0, or the errno of the first failure, which also later calls return.
+    [[nodiscard]] int flush();
+    /// Whether standard output is a pipe that nobody reads any more.
+    [[nodiscard]] static bool nobody_reads();
+
+private:
+    Style style_;
+    std::string kept_{};
+    int failed_ = 0;
+};
+
+}  // namespace holdfast::cli

@@ -1,0 +1,107 @@
+#include "cli/show.hpp"
+
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace holdfast::cli {
+namespace {
+
+Colour colour_of(LockState state) {
+    switch (state) {
+        case LockState::free: return Colour::green;
+        case LockState::held: return Colour::yellow;
+        case LockState::expired: return Colour::red;
+    }
+    return Colour::none;
+}
+
+std::string expiry(const Lease& lease, Instant as_of) {
+    return lease.expires_at > as_of ? "in " + to_words(lease.expires_at - as_of)
+                                    : to_words(as_of - lease.expires_at) + " ago";
+}
+
+}  // namespace
+
+std::string shell_quoted(std::string_view text) {
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("_-./:@,+=").find(c) != std::string_view::npos;
+    };
+    if (!text.empty() && std::ranges::all_of(text, plain)) return std::string(text);
+    std::string quoted = "'";
+    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
+
+std::string who(const Holder& holder) {
+    const std::string process = printable(holder.display());
+    return holder.user.empty() ? process : fmt::format("{} for {}", process, printable(holder.user));
+}
+
+std::string sentence(const LockStatus& status) {
+    const std::string name = printable(status.name.text());
+    if (!status.lease) return name + " is free";
+    const Lease& lease = *status.lease;
+    std::string text = fmt::format("{} is held by {} since {}", name, who(lease.holder), to_rfc3339(lease.acquired_at));
+    if (!lease.operation.empty()) text += fmt::format(", \"{}\"", printable(lease.operation));
+    if (!lease.reason.empty()) text += fmt::format(" ({})", printable(lease.reason));
+    return text + fmt::format(", {} {}, lock_id {}", status.state == LockState::held ? "expires" : "expired",
+                              expiry(lease, status.as_of), lease.lock_id.text());
+}
+
+void show_lock(Output& out, const LockStatus& status, const StoreInfo& store) {
+    const auto field = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) out.line(fmt::format("{:<11}{}", name, value));
+    };
+    field("name", printable(status.name.text()));
+    field("state", out.coloured(name_of(status.state), colour_of(status.state)));
+    field("token", std::to_string(status.token.value));
+    if (status.lease) {
+        const Lease& lease = *status.lease;
+        field("lock_id", lease.lock_id.text());
+        field("holder", printable(lease.holder.display()));
+        field("user", printable(lease.holder.user));
+        field("operation", printable(lease.operation));
+        field("reason", printable(lease.reason));
+        field("acquired", to_rfc3339(lease.acquired_at));
+        if (lease.renew_seq > 0)
+            field("renewed", fmt::format("{} ({} times)", to_rfc3339(lease.renewed_at), lease.renew_seq));
+        field("expires", fmt::format("{} ({})", to_rfc3339(lease.expires_at), expiry(lease, status.as_of)));
+        if (lease.max_until) field("max_until", to_rfc3339(*lease.max_until));
+        for (const auto& [key, value] : lease.meta) field("meta", printable(key) + "=" + printable(value));
+    }
+    field("waiters", std::to_string(status.waiters));
+    if (const auto& ask = status.override_request)
+        field("override", fmt::format("{} asks for it{}{}", who(ask->asker), ask->reason.empty() ? "" : ": ",
+                                      printable(ask->reason)));
+    field("store", fmt::format("{} (grade {})", printable(store.url), name_of(store.grade)));
+}
+
+void show_locks(Output& out, const std::vector<LockStatus>& locks) {
+    std::vector<Row> rows;
+    for (const LockStatus& status : locks) {
+        if (!status.lease) continue;
+        rows.push_back(
+            {{printable(status.name.text()), std::string(name_of(status.state)), expiry(*status.lease, status.as_of),
+              who(status.lease->holder), printable(status.lease->operation), printable(status.lease->reason),
+              std::to_string(status.waiters), std::to_string(status.token.value)},
+             colour_of(status.state)});
+    }
+    if (rows.empty()) return out.note("no lock is held");
+    out.table({"NAME", "STATE", "EXPIRES", "HOLDER", "OPERATION", "REASON", "WAITERS", "TOKEN"}, rows);
+}
+
+std::string line_of(const AuditEvent& event) {
+    std::string text = fmt::format("{}  {}  {}  {}  {}  token {}", to_rfc3339(event.at), printable(event.name.text()),
+                                   event.seq, name_of(event.kind), who(event.holder), event.token.value);
+    if (!event.actor.empty()) text += fmt::format("  by {}", printable(Holder{event.actor, ""}.display()));
+    if (!event.reason.empty()) text += fmt::format("  ({})", printable(event.reason));
+    if (const auto from = event.details.find("from_holder"); from != event.details.end())
+        text += fmt::format("  from {}", printable(Holder{from->second, ""}.display()));
+    return text;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,291 @@
+#include "holdfast/hold.hpp"
+
+#include "client/lock_order.hpp"
+#include "client/waiter.hpp"
+#include "kernel/renewal_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace holdfast {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A release that the store does not answer is repeated this long, and the lease runs out anyway.
+constexpr milliseconds release_patience{2000};
+
+kernel::RenewalPlan plan_of(const Lease& lease, Boottime sent_at, const HoldOptions& options) {
+    // What the store granted, which max_until may have cut, and not what was asked for.
+    return {lease.expires_at - lease.renewed_at, options.renew_interval.value_or(options.ttl.time() / 3), sent_at};
+}
+
+/// What happened to the lease, told by the events that came after the holder's last one.
+HoldEventKind kind_of_loss(Store& store, const LockName& name, std::uint64_t seen_seq, const Clock& clock) {
+    const auto events = store.history({name, {}, seen_seq, {}}, Deadline::in(clock, milliseconds{500}));
+    if (!events) return HoldEventKind::expired;
+    for (const AuditEvent& event : *events) {
+        if (event.kind == EventKind::stolen) return HoldEventKind::stolen;
+        if (event.kind == EventKind::broken) return HoldEventKind::broken;
+        if (event.kind == EventKind::transferred || event.kind == EventKind::override_approved)
+            return HoldEventKind::transferred;
+    }
+    return HoldEventKind::expired;
+}
+
+}  // namespace
+
+std::string_view name_of(HoldEventKind kind) {
+    switch (kind) {
+        case HoldEventKind::acquiring: return "lock:acquiring";
+        case HoldEventKind::blocked: return "lock:blocked";
+        case HoldEventKind::acquired: return "lock:acquired";
+        case HoldEventKind::renewed: return "lock:renewed";
+        case HoldEventKind::released: return "lock:released";
+        case HoldEventKind::expired: return "lock:expired";
+        case HoldEventKind::stolen: return "lock:stolen";
+        case HoldEventKind::broken: return "lock:broken";
+        case HoldEventKind::transferred: return "lock:transferred";
+        case HoldEventKind::lost: return "lock:lost";
+    }
+    std::abort();
+}
+
+/// One lease and the thread that keeps it.
+class Hold::Core {
+public:
+    Core(Store& store, LockName name, Credentials as, const HoldOptions& options, client::Granted granted,
+         client::LockOrder::Place place)
+        : store_(store),
+          clock_(*options.clock),
+          name_(std::move(name)),
+          as_(std::move(as)),
+          options_(options),
+          stolen_from_(std::move(granted.stolen_from)),
+          place_(std::move(place)),
+          status_(std::move(granted.lock)),
+          plan_(plan_of(*status_.lease, granted.sent_at, options)) {}
+
+    ~Core() {
+        if (done_) return;
+        const auto released = release();
+        if (released || options_.observer) return;
+        fmt::print(stderr, "holdfast: {}: releasing {} failed: {}\n", row_of(released.error().code).name, name_.text(),
+                   released.error().message);
+    }
+
+    void start() {
+        tell({HoldEventKind::acquired, name_, status_, std::nullopt});
+        renewer_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+    }
+
+    Result<void> release() {
+        if (done_) return fail(Errc::lock_not_held, name_.text() + " was released already");
+        stop_renewing();
+        if (auto cause = loss()) return std::unexpected(*cause);
+        Reply reply = store_.apply_one(Release{name_, as_}, Deadline::in(clock_, release_patience));
+        // Repeating a release is harmless, and the answer may be what got lost.
+        if (!reply && reply.error().code == Errc::outcome_unknown)
+            reply = store_.apply_one(Release{name_, as_}, Deadline::in(clock_, release_patience));
+        HoldEvent event{HoldEventKind::released, name_, std::nullopt, std::nullopt};
+        if (reply) event.lock = reply->lock;
+        if (!reply) event.cause = reply.error();
+        tell(event);
+        if (!reply) return std::unexpected(reply.error());
+        return {};
+    }
+
+    void stop_renewing() {
+        done_ = true;
+        renewer_.request_stop();
+        if (renewer_.joinable()) renewer_.join();
+        place_.leave();
+    }
+
+    const LockName& name() const { return name_; }
+    const Credentials& credentials() const { return as_; }
+    const std::optional<StolenFrom>& stolen_from() const { return stolen_from_; }
+    std::stop_token lost() const { return lost_.get_token(); }
+
+    Lease lease() const {
+        const std::scoped_lock lock(mutex_);
+        return *status_.lease;
+    }
+    Boottime deadline() const {
+        const std::scoped_lock lock(mutex_);
+        return plan_.deadline();
+    }
+    std::optional<Error> loss() const {
+        const std::scoped_lock lock(mutex_);
+        return loss_;
+    }
+
+private:
+    /// The renewing thread: renews on time, tries again while time is left, and says when it is over.
+    void keep(const std::stop_token& stop) {
+        Boottime next = plan_.next_renewal();
+        while (sleep_until(std::min(next, deadline()), stop)) {
+            // After any sleep the deadline comes first: the process may have been paused beyond it.
+            if (clock_.boottime() >= deadline()) return lose_by_time();
+            if (!may_renew()) {
+                next = Boottime::max();
+                continue;
+            }
+            const Boottime sent_at = clock_.boottime();
+            const Deadline call{std::min(deadline(), sent_at + plan_.call_timeout())};
+            auto reply = store_.apply_one(Renew{name_, as_, options_.ttl, Revive::no}, call);
+            if (!reply && is_final(reply.error().code)) return lose(reply.error());
+            next = reply ? renewed(*std::move(reply), sent_at) : plan_.next_attempt(clock_.boottime());
+        }
+    }
+
+    Boottime renewed(Outcome outcome, Boottime sent_at) {
+        {
+            const std::scoped_lock lock(mutex_);
+            status_ = outcome.lock;
+            plan_ = plan_of(*status_.lease, sent_at, options_);
+        }
+        tell({HoldEventKind::renewed, name_, std::move(outcome.lock), std::nullopt});
+        return plan_.next_renewal();
+    }
+
+    /// False when another renewal would bring nothing: switched off, or max_until is reached.
+    bool may_renew() const {
+        const Lease& lease = *status_.lease;
+        return options_.renew && !(lease.max_until && lease.expires_at >= *lease.max_until);
+    }
+
+    static bool is_final(Errc code) { return code == Errc::lock_expired || code == Errc::lock_not_held; }
+
+    void lose_by_time() {
+        const Lease& lease = *status_.lease;
+        const bool at_limit = lease.max_until && lease.expires_at >= *lease.max_until;
+        lose({Errc::lock_expired, at_limit
+                                      ? fmt::format("{} was held as long as max_hold allows", name_.text())
+                                      : fmt::format("the lease on {} could not be renewed in time", name_.text())});
+    }
+
+    void lose(const Error& cause) {
+        const HoldEventKind kind = cause.code == Errc::lock_not_held ? kind_of_loss(store_, name_, status_.seq, clock_)
+                                                                     : HoldEventKind::expired;
+        {
+            const std::scoped_lock lock(mutex_);
+            loss_ = cause;
+        }
+        lost_.request_stop();
+        std::optional<LockStatus> seen;
+        if (cause.holder) seen = *cause.holder;
+        tell({kind, name_, seen, cause});
+        tell({HoldEventKind::lost, name_, seen, cause});
+    }
+
+    /// False when told to stop. In slices, because a timer does not count suspended time.
+    bool sleep_until(Boottime when, const std::stop_token& stop) {
+        std::unique_lock lock(sleep_mutex_);
+        while (!stop.stop_requested() && clock_.boottime() < when)
+            sleep_.wait_for(lock, stop, std::min(when - clock_.boottime(), milliseconds{1000}), [] { return false; });
+        return !stop.stop_requested();
+    }
+
+    void tell(const HoldEvent& event) const {
+        if (options_.observer) options_.observer(event);
+    }
+
+    Store& store_;
+    const Clock& clock_;
+    const LockName name_;
+    const Credentials as_;
+    const HoldOptions options_;
+    const std::optional<StolenFrom> stolen_from_;
+    client::LockOrder::Place place_;
+    bool done_ = false;  ///< Touched by the owner alone.
+
+    mutable std::mutex mutex_;  ///< Guards the three below; the renewing thread alone writes them.
+    LockStatus status_;
+    kernel::RenewalPlan plan_;
+    std::optional<Error> loss_;
+
+    std::stop_source lost_;
+    std::mutex sleep_mutex_;  ///< Guards nothing: the condition needs one.
+    std::condition_variable_any sleep_;
+    std::jthread renewer_;  ///< Last, so that it ends before what it uses.
+};
+
+Hold::Hold(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Hold::Hold(Hold&&) noexcept = default;
+Hold& Hold::operator=(Hold&&) noexcept = default;
+Hold::~Hold() = default;
+
+const LockName& Hold::name() const { return core_->name(); }
+FencingToken Hold::token() const { return core_->lease().token; }
+const Credentials& Hold::credentials() const { return core_->credentials(); }
+const std::optional<StolenFrom>& Hold::stolen_from() const { return core_->stolen_from(); }
+Lease Hold::lease() const { return core_->lease(); }
+Boottime Hold::deadline() const { return core_->deadline(); }
+std::stop_token Hold::lost() const { return core_->lost(); }
+std::optional<Error> Hold::loss() const { return core_->loss(); }
+Result<void> Hold::release() { return core_->release(); }
+void Hold::abandon() { core_->stop_renewing(); }
+
+namespace {
+
+/// Fail fast, then try again as `options.retry` says, with full jitter so that callers spread out.
+Result<client::Granted> acquire_with_retry(Store& store, const Acquire& request, const HoldOptions& options) {
+    std::minstd_rand random(std::random_device{}());
+    std::condition_variable_any sleep;
+    std::mutex mutex;
+    for (unsigned attempt = 0;; ++attempt) {
+        auto granted =
+            client::acquire_now(store, request, *options.clock, Deadline::in(*options.clock, options.ttl.time() / 3));
+        const bool again = !granted && (granted.error().code == Errc::lock_conflict ||
+                                        granted.error().code == Errc::store_unavailable);
+        if (!again) return granted;
+        if (options.observer) options.observer({HoldEventKind::blocked, request.name, std::nullopt, granted.error()});
+        if (attempt == options.retry.attempts || options.cancel.stop_requested()) return granted;
+
+        const std::int64_t factor =
+            options.retry.growth == Growth::linear ? attempt + 1 : std::int64_t{1} << std::min(attempt, 10U);
+        const milliseconds most = options.retry.pause * factor;
+        const milliseconds pause{
+            std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};
+        std::unique_lock lock(mutex);
+        sleep.wait_for(lock, options.cancel, pause, [] { return false; });
+    }
+}
+
+}  // namespace
+
+Result<Hold> hold(Store& store, const LockName& name, const HoldOptions& options) {
+    const bool waits = options.wait > milliseconds{0};
+    auto place = client::LockOrder::enter(store.info().url, name, waits);
+    if (!place) return std::unexpected(place.error());
+
+    const Acquire request{name,        Credentials::random(), options.holder, options.operation,   options.reason,
+                          options.ttl, options.max_hold,      std::nullopt,   options.unless_held, options.meta};
+    const auto tell = [&](HoldEventKind kind, std::optional<Error> cause) {
+        if (options.observer) options.observer({kind, name, std::nullopt, std::move(cause)});
+    };
+    tell(HoldEventKind::acquiring, std::nullopt);
+    const client::Patience patience{Deadline::in(*options.clock, options.wait), options.cancel,
+                                    [&](const Error& conflict) { tell(HoldEventKind::blocked, conflict); }};
+    auto granted = waits ? client::acquire_in_turn(store, request, *options.clock, patience)
+                         : acquire_with_retry(store, request, options);
+    if (!granted) return std::unexpected(granted.error());
+
+    auto core = std::make_unique<Hold::Core>(store, name, request.as, options, *std::move(granted), std::move(*place));
+    if (options.clock->boottime() >= core->deadline()) {
+        // The answer took longer than the lease lasts: nobody may act on it.
+        auto released = core->release();
+        return fail(Errc::lock_expired, fmt::format("{} was granted too late to be used", name.text()));
+    }
+    core->start();
+    return Hold(std::move(core));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "holdfast/clock.hpp"
+#include "holdfast/request.hpp"
+#include "holdfast/store.hpp"
+
+#include <functional>
+#include <stop_token>
+
+namespace holdfast::client {
+
+/// How long to wait for a lock, and who can end the wait.
+struct Patience {
+    Deadline deadline{};                                   ///< Of the wait as a whole.
+    std::stop_token stop{};                                ///< Ends the wait at once.
+    std::function<void(const Error& conflict)> blocked{};  ///< Called whenever somebody else turns out to be first.
+};
+
+/// A grant, and the moment before the request left that brought it: what the holder counts from.
+struct Granted : Outcome {
+    Boottime sent_at{};
+};
+
+/// Takes the lock without waiting.
+[[nodiscard]] Result<Granted> acquire_now(Store& store, const Acquire& request, const Clock& clock, Deadline deadline);
+
+/// Takes the lock, waiting in the queue until `patience` ends.
+///
+/// Refused with the last `lock_conflict` when it ends; the place in the queue is then given up, and a
+/// grant that came too late is given back. Other errors end the wait, except that `store_unavailable`
+/// and `outcome_unknown` are tried again with the same lock_id while time is left.
+[[nodiscard]] Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& clock,
+                                              const Patience& patience);
+
+}  // namespace holdfast::client

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <signal.h>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace holdfast::guards::run {
+
+/// A program to start, with everything that its start needs.
+struct Launch {
+    std::vector<std::string> command;
+    std::vector<std::string> environment;  ///< `NAME=value`, the whole of it.
+    sigset_t signal_mask{};                ///< What the child starts with.
+    int terminal = -1;                     ///< Handed to the child's group, if any.
+    int announce = -1;                     ///< A watchdog's pipe, told of the child before it runs.
+};
+
+struct Started {
+    pid_t pid = -1;
+    int error = 0;  ///< Of the exec: the program was not found or cannot be run.
+};
+
+/// Starts `launch` as the leader of its own process group. With `error`, nothing is running.
+[[nodiscard]] Started spawn(const Launch& launch);
+
+}  // namespace holdfast::guards::run

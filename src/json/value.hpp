@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// JSON as it is written. Values are put together, not looked into; reading is not this folder's work.
+namespace holdfast::json {
+
+/// One JSON value, already in its written form.
+class Value {
+public:
+    Value() = default;  ///< `null`
+    [[nodiscard]] static Value text(std::string_view text);
+    [[nodiscard]] static Value number(std::int64_t number);
+    [[nodiscard]] static Value number(std::uint64_t number);
+    [[nodiscard]] static Value boolean(bool yes);
+    [[nodiscard]] static Value array(const std::vector<Value>& items);
+    /// `null` for what is empty: a reason that nobody gave is no reason.
+    [[nodiscard]] static Value text_or_null(std::string_view text);
+
+    /// On one line, without a line end.
+    [[nodiscard]] const std::string& written() const { return written_; }
+
+private:
+    friend class Object;
+    explicit Value(std::string written) : written_(std::move(written)) {}
+    std::string written_ = "null";
+};
+
+/// A JSON object in the making; fields keep their order.
+class Object {
+public:
+    /// Adds a field. A key is set once.
+    Object& set(std::string_view key, const Value& value);
+    [[nodiscard]] Value done() const;
+
+private:
+    std::string fields_{};
+};
+
+}  // namespace holdfast::json

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "kernel/record.hpp"
+
+/// The words of a refusal: who is there, since when, for what, for how long.
+namespace holdfast::kernel {
+
+/// `conflict` because `record`'s lease is live.
+[[nodiscard]] Error held_by_another(const Record& record, std::uint64_t waiters, Instant now);
+
+/// `conflict` although `record` is free: `head` is first in line.
+[[nodiscard]] Error first_in_line(const Record& record, const Ticket& head, std::uint64_t waiters, Instant now);
+
+/// `lock_not_held`, naming who holds the lock instead, if anybody does.
+[[nodiscard]] Error not_yours(const Record& record, std::uint64_t waiters, Instant now);
+
+/// `lock_expired`: the caller's own lease.
+[[nodiscard]] Error ran_out(const Record& record, std::uint64_t waiters, Instant now);
+
+/// `fencing_mismatch`: `token` is not the one that counts.
+[[nodiscard]] Error stale_token(const Record& record, FencingToken token, std::uint64_t waiters, Instant now);
+
+/// `usage`, if any text or list of the request is beyond its limit.
+[[nodiscard]] std::optional<Error> beyond_limits(const Request& request);
+
+}  // namespace holdfast::kernel

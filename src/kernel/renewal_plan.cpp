@@ -1,0 +1,28 @@
+#include "kernel/renewal_plan.hpp"
+
+#include <algorithm>
+
+namespace holdfast::kernel {
+namespace {
+
+using std::chrono::milliseconds;
+
+}  // namespace
+
+milliseconds margin_of(milliseconds granted) {
+    // A twentieth covers clocks that run 5 % apart; 200 ms cover a busy scheduler. A short lease would be
+    // all margin, so a quarter is the most.
+    return std::min(std::max(granted / 20, milliseconds{200}), granted / 4);
+}
+
+Boottime RenewalPlan::deadline() const { return sent_at + granted - margin_of(granted); }
+
+Boottime RenewalPlan::next_attempt(Boottime failed_at) const {
+    // A quarter of what is left: several tries fit, and a store that is down is not hammered.
+    const milliseconds left = std::max(deadline() - failed_at, milliseconds{0});
+    return failed_at + std::clamp(left / 4, milliseconds{20}, std::max(interval, milliseconds{20}));
+}
+
+milliseconds RenewalPlan::call_timeout() const { return std::max(granted / 3, milliseconds{20}); }
+
+}  // namespace holdfast::kernel

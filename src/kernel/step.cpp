@@ -1,0 +1,369 @@
+#include "kernel/step.hpp"
+
+#include "kernel/codec.hpp"
+#include "kernel/refusal.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace holdfast::kernel {
+namespace {
+
+using Details = std::map<std::string, std::string>;
+
+bool live(const std::optional<HeldLease>& held, Instant now) { return held && held->lease.expires_at > now; }
+bool live(const std::optional<Ticket>& ticket, Instant now) { return ticket && ticket->expires_at > now; }
+bool live(const std::optional<PendingAsk>& pending, Instant now) { return pending && pending->ask.expires_at > now; }
+
+/// Rises with every call, and across a wipe or a restored backup too, because the clock went on.
+FencingToken next_token(FencingToken previous, Instant now) {
+    const auto clock = static_cast<std::uint64_t>(std::max<std::int64_t>(now.time_since_epoch().count(), 0));
+    const FencingToken next{std::max(previous.value + 1, clock)};
+    // A token that a double cannot hold would be rounded by somebody, some day. 2^53 ms is the year 287396.
+    if (next.value >= FencingToken::limit) std::abort();
+    return next;
+}
+
+Instant expiry(Instant now, std::chrono::milliseconds ttl, std::optional<Instant> max_until) {
+    return max_until ? std::min(now + ttl, *max_until) : now + ttl;
+}
+
+Details from(const Lease& lease) {
+    return {{"from_holder", lease.holder.text},
+            {"from_lock_id", lease.lock_id.text()},
+            {"from_token", std::to_string(lease.token.value)}};
+}
+
+/// One request on its way to a decision. Each `on` reads `state_` and either refuses, or changes
+/// `next_` and writes the event of that change.
+class Step {
+public:
+    Step(const State& state, Instant now)
+        : state_(state), now_(now), next_(state.record), waiters_(state.queue.waiters) {}
+
+    Decision on(const Acquire& r) {
+        const auto& held = state_.record.held;
+        if (held && held->lease.lock_id == r.as.lock_id) return repeat(r);
+        if (was_used(r.as.lock_id))
+            return refuse({Errc::lock_not_held, "this lock_id belongs to a lease that has ended; choose a new one"});
+        // A ticket that has run out protects nobody: whether it is still stored must not show.
+        if (live(state_.queue.own, now_) && state_.queue.own->key_hash != r.as.key.hash())
+            return refuse({Errc::denied, "this lock_id belongs to somebody else's place in the queue"});
+        if (const auto obstacle = what_blocks(r)) return queue_up(r, *obstacle);
+        return grant(r);
+    }
+
+    Decision on(const Renew& r) {
+        if (!is_holder(r.as)) return refuse(not_yours(state_.record, waiters_, now_));
+        const Lease& lease = state_.record.held->lease;
+        const bool over = lease.max_until && *lease.max_until <= now_;
+        const bool expired = lease.expires_at <= now_;
+        if (over || (expired && r.revive == Revive::no)) return refuse(ran_out(state_.record, waiters_, now_));
+        return extend(r.ttl.time(), expired ? EventKind::revived : EventKind::renewed);
+    }
+
+    Decision on(const Release& r) {
+        // Also when the next holder is there already: the answer to a lost release must not depend on how
+        // quickly somebody else came.
+        const auto& ended = state_.record.ended;
+        const bool repeated = ended && ended->how == Ending::released && ended->lock_id == r.as.lock_id &&
+                              ended->key_hash == r.as.key.hash();
+        if (repeated) return granted();
+        if (!is_holder(r.as)) return refuse(not_yours(state_.record, waiters_, now_));
+        return release();
+    }
+
+    Decision on(const Cancel& r) {
+        if (is_holder(r.as)) return release();
+        if (state_.queue.own && state_.queue.own->key_hash == r.as.key.hash()) leave_queue();
+        return granted();
+    }
+
+    Decision on(const Transfer& r) {
+        const auto& held = state_.record.held;
+        const bool repeated = held && held->lease.lock_id == r.to_as.lock_id && held->key_hash == r.to_as.key.hash() &&
+                              state_.record.ended && state_.record.ended->lock_id == r.as.lock_id;
+        if (repeated) return granted();
+        if (!is_holder(r.as)) return refuse(not_yours(state_.record, waiters_, now_));
+        if (!live(held, now_)) return refuse(ran_out(state_.record, waiters_, now_));
+        if (was_used(r.to_as.lock_id))
+            return refuse({Errc::usage, "this lock_id was used before; choose a new one for the new holder"});
+        const Lease previous = held->lease;
+        end(Ending::transferred);
+        Lease lease = previous;
+        lease.lock_id = r.to_as.lock_id;
+        lease.holder = r.to;
+        lease.acquired_at = lease.renewed_at = now_;
+        lease.renew_seq = 0;
+        hold(std::move(lease), r.to_as.key.hash());
+        record(EventKind::transferred, next_.held->lease, previous.holder.text, r.reason, from(previous));
+        return granted();
+    }
+
+    Decision on(const Break& r) {
+        if (!state_.record.held) return refuse(not_held());
+        const Lease victim = state_.record.held->lease;
+        if (victim.lock_id != r.expected) return refuse(held_by_another(state_.record, waiters_, now_));
+        end(Ending::broken);
+        next_.token = next_token(next_.token, now_);
+        record(EventKind::broken, victim, r.actor, r.reason, from(victim));
+        return granted();
+    }
+
+    Decision on(const Check& r) {
+        const auto& held = state_.record.held;
+        const bool same = held && held->lease.token == r.token && (!r.lock_id || *r.lock_id == held->lease.lock_id);
+        if (!same && (held || r.token != state_.record.token))
+            return refuse(state_.record.seq == 0 ? not_held() : stale_token(state_.record, r.token, waiters_, now_));
+        if (!same) return refuse(not_held());
+        if (!live(held, now_)) return refuse(ran_out(state_.record, waiters_, now_));
+        if (const Record* other = excluded()) return refuse(held_by_another(*other, 0, now_));
+        return granted();
+    }
+
+    Decision on(const Ask& r) {
+        if (!live(state_.record.held, now_)) return refuse(not_held());
+        if (is_holder(r.as)) return refuse({Errc::usage, "you hold this lock already"});
+        const auto& pending = state_.record.pending;
+        const bool mine = pending && pending->ask.lock_id == r.as.lock_id && pending->key_hash == r.as.key.hash();
+        if (mine && live(pending, now_)) return granted();
+        if (live(pending, now_))
+            return refuse({Errc::denied, pending->ask.asker.display() + " has asked already and waits for an answer"});
+        if (was_used(r.as.lock_id) || state_.record.held->lease.lock_id == r.as.lock_id)
+            return refuse({Errc::usage, "this lock_id was used before; choose a new one"});
+        next_.pending = PendingAsk{{r.as.lock_id, r.holder, r.reason, r.ttl.time(), now_, now_ + r.valid_for.time()},
+                                   r.as.key.hash()};
+        Lease asked;
+        asked.lock_id = r.as.lock_id;
+        asked.holder = r.holder;
+        record(EventKind::override_requested, asked, "", r.reason, from(state_.record.held->lease));
+        return granted();
+    }
+
+    Decision on(const Answer& r) {
+        if (r.by && !is_holder(*r.by)) return refuse({Errc::denied, "only the holder or an operator can answer"});
+        if (!live(state_.record.held, now_)) return refuse(not_held());
+        const auto pending = state_.record.pending;
+        if (!live(pending, now_) || pending->ask.lock_id != r.ask_id)
+            return refuse({Errc::lock_not_held, "nobody waits for this answer any more"});
+        Lease asker;
+        asker.lock_id = pending->ask.lock_id;
+        asker.holder = pending->ask.asker;
+        if (r.verdict == Verdict::deny) {
+            next_.pending.reset();
+            record(EventKind::override_denied, asker, r.actor, r.reason, {});
+            return granted();
+        }
+        const Lease previous = state_.record.held->lease;
+        end(Ending::transferred);
+        asker.operation = previous.operation;
+        asker.reason = pending->ask.reason;
+        asker.ttl = pending->ask.ttl;
+        asker.acquired_at = asker.renewed_at = now_;
+        asker.expires_at = expiry(now_, asker.ttl, std::nullopt);
+        hold(std::move(asker), pending->key_hash);
+        record(EventKind::override_approved, next_.held->lease, r.actor, r.reason, from(previous));
+        return granted();
+    }
+
+private:
+    [[nodiscard]] bool is_holder(const Credentials& who) const {
+        const auto& held = state_.record.held;
+        return held && held->lease.lock_id == who.lock_id && held->key_hash == who.key.hash();
+    }
+
+    [[nodiscard]] bool was_used(const LockId& lock_id) const {
+        return state_.record.ended && state_.record.ended->lock_id == lock_id;
+    }
+
+    [[nodiscard]] const Record* excluded() const {
+        const auto other = std::ranges::find_if(state_.others, [&](const Record& r) { return live(r.held, now_); });
+        return other == state_.others.end() ? nullptr : &*other;
+    }
+
+    [[nodiscard]] Error not_held() const {
+        Error error{Errc::lock_not_held, state_.record.name.text() + " is not held by anybody"};
+        error.holder = std::make_shared<const LockStatus>(status_of(state_.record, waiters_, now_));
+        return error;
+    }
+
+    [[nodiscard]] std::optional<Error> what_blocks(const Acquire& r) const {
+        if (live(state_.record.held, now_)) return held_by_another(state_.record, waiters_, now_);
+        const auto& head = state_.queue.head;
+        if (head && head->lock_id != r.as.lock_id) return first_in_line(state_.record, *head, waiters_, now_);
+        if (const Record* other = excluded()) return held_by_another(*other, 0, now_);
+        return std::nullopt;
+    }
+
+    /// The caller asks again for what it already has, because it never heard the answer.
+    Decision repeat(const Acquire& r) {
+        if (!is_holder(r.as)) return refuse({Errc::denied, "this lock_id belongs to somebody else's lease"});
+        if (!live(state_.record.held, now_)) return refuse(ran_out(state_.record, waiters_, now_));
+        // Renewed, because the caller counts its time from this request, not from the lost one.
+        return extend(r.ttl.time(), EventKind::renewed);
+    }
+
+    Decision queue_up(const Acquire& r, const Error& obstacle) {
+        if (!r.ticket) return refuse(obstacle);
+        Ticket ticket;
+        if (live(state_.queue.own, now_)) {
+            ticket = *state_.queue.own;
+        } else {
+            ticket = {r.as.lock_id, r.as.key.hash(), state_.queue.last_number + 1, r.holder, now_, now_};
+        }
+        ticket.expires_at = now_ + r.ticket->time();
+        Decision decision = refuse(obstacle);
+        decision.put_ticket = std::move(ticket);
+        return decision;
+    }
+
+    Decision grant(const Acquire& r) {
+        std::optional<StolenFrom> stolen_from;
+        Details details{{"ttl_ms", std::to_string(r.ttl.time().count())}};
+        if (!r.operation.empty()) details.emplace("operation", r.operation);
+        if (state_.record.held) {
+            const Lease& previous = state_.record.held->lease;
+            stolen_from = StolenFrom{previous.lock_id, previous.token, previous.holder, previous.expires_at};
+            details.merge(from(previous));
+            details.emplace("expired_at", to_rfc3339(previous.expires_at));
+            end(Ending::stolen);
+        }
+        Lease lease;
+        lease.lock_id = r.as.lock_id;
+        lease.holder = r.holder;
+        lease.operation = r.operation;
+        lease.reason = r.reason;
+        lease.ttl = r.ttl.time();
+        lease.acquired_at = lease.renewed_at = now_;
+        if (r.max_hold) lease.max_until = now_ + *r.max_hold;
+        lease.expires_at = expiry(now_, r.ttl.time(), lease.max_until);
+        lease.meta = r.meta;
+        hold(std::move(lease), r.as.key.hash());
+        const EventKind kind = stolen_from ? EventKind::stolen : EventKind::acquired;
+        record(kind, next_.held->lease, "", r.reason, std::move(details));
+
+        Decision decision = granted();
+        decision.reply->stolen_from = std::move(stolen_from);
+        return decision;
+    }
+
+    Decision extend(std::chrono::milliseconds ttl, EventKind kind) {
+        Lease& lease = next_.held->lease;
+        lease.ttl = ttl;
+        lease.renewed_at = now_;
+        ++lease.renew_seq;
+        lease.expires_at = expiry(now_, ttl, lease.max_until);
+        record(kind, lease, "", "", {{"ttl_ms", std::to_string(ttl.count())}});
+        return granted();
+    }
+
+    Decision release() {
+        const Lease lease = state_.record.held->lease;
+        end(Ending::released);
+        record(EventKind::released, lease, "", "", {});
+        return granted();
+    }
+
+    /// The current lease is over. A question about it is over with it.
+    void end(Ending how) {
+        next_.ended = Ended{next_.held->lease.lock_id, next_.held->key_hash, how};
+        next_.held.reset();
+        next_.pending.reset();
+    }
+
+    void leave_queue() {
+        if (live(state_.queue.own, now_)) --waiters_;
+        drop_ticket_ = state_.queue.own->lock_id;
+    }
+
+    /// A new grant: the one place where a lease gets its token. Its holder waits no longer: a ticket left
+    /// behind would keep the others out after this lease has ended.
+    void hold(Lease lease, const KeyHash& key_hash) {
+        if (state_.queue.own) leave_queue();
+        next_.token = next_token(next_.token, now_);
+        lease.token = next_.token;
+        next_.held = HeldLease{std::move(lease), key_hash};
+    }
+
+    void record(EventKind kind, const Lease& lease, std::string actor, std::string reason, Details details) {
+        AuditEvent event{.name = next_.name};
+        event.seq = next_.seq + 1;
+        event.at = now_;
+        event.kind = kind;
+        event.token = next_.token;
+        event.lock_id = lease.lock_id;
+        event.holder = lease.holder;
+        event.actor = std::move(actor);
+        event.reason = std::move(reason);
+        event.details = std::move(details);
+        event.prev_hash = next_.chain;
+        event.hash = hash_of(event);
+        next_.seq = event.seq;
+        next_.chain = event.hash;
+        next_.changed_at = now_;
+        events_.push_back(std::move(event));
+    }
+
+    /// Success, with whatever has changed so far.
+    Decision granted() {
+        Decision decision{
+            Outcome{status_of(next_, waiters_, now_), std::nullopt}, std::nullopt, {}, std::nullopt, drop_ticket_};
+        if (!events_.empty()) decision.record = next_;
+        decision.events = std::move(events_);
+        return decision;
+    }
+
+    static Decision refuse(Error error) {
+        return {std::unexpected(std::move(error)), std::nullopt, {}, std::nullopt, std::nullopt};
+    }
+
+    const State& state_;
+    const Instant now_;
+    Record next_;
+    std::uint64_t waiters_;
+    std::optional<LockId> drop_ticket_;
+    std::vector<AuditEvent> events_;
+};
+
+}  // namespace
+
+Decision step(const State& state, const Request& request, Instant now) {
+    if (auto error = beyond_limits(request))
+        return {std::unexpected(std::move(*error)), std::nullopt, {}, std::nullopt, std::nullopt};
+    return std::visit([&](const auto& r) { return Step(state, now).on(r); }, request);
+}
+
+const std::vector<LockName>& others_of(const Request& request) {
+    static const std::vector<LockName> none;
+    if (const auto* acquire = std::get_if<Acquire>(&request)) return acquire->unless_held;
+    if (const auto* check = std::get_if<Check>(&request)) return check->unless_held;
+    return none;
+}
+
+std::optional<LockId> ticket_of(const Request& request) {
+    if (const auto* acquire = std::get_if<Acquire>(&request)) return acquire->as.lock_id;
+    if (const auto* cancel = std::get_if<Cancel>(&request)) return cancel->as.lock_id;
+    // Who is handed the lock may have been waiting for it.
+    if (const auto* transfer = std::get_if<Transfer>(&request)) return transfer->to_as.lock_id;
+    if (const auto* answer = std::get_if<Answer>(&request)) return answer->ask_id;
+    return std::nullopt;
+}
+
+Record blank(LockName name) { return Record{.name = std::move(name)}; }
+
+LockStatus status_of(const Record& record, std::uint64_t waiters, Instant now) {
+    LockStatus status{.name = record.name};
+    status.token = record.token;
+    status.waiters = waiters;
+    status.seq = record.seq;
+    status.chain = record.chain;
+    status.as_of = now;
+    if (record.held) {
+        status.lease = record.held->lease;
+        status.state = live(record.held, now) ? LockState::held : LockState::expired;
+    }
+    if (live(record.pending, now)) status.override_request = record.pending->ask;
+    return status;
+}
+
+}  // namespace holdfast::kernel

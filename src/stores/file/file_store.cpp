@@ -1,0 +1,271 @@
+#include "stores/file/file_store.hpp"
+
+#include "base/file_watch.hpp"
+#include "kernel/rebase.hpp"
+#include "stores/file/examination.hpp"
+#include "stores/file/file_system.hpp"
+#include "stores/file/name_encoding.hpp"
+#include "stores/file/section.hpp"
+#include "stores/file/store_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+#include <tuple>
+
+namespace holdfast::stores {
+namespace file {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long to sleep where nothing can be watched: a lock that does not exist yet, or no inotify left.
+constexpr milliseconds nap{20};
+
+Error out_of_time() { return {Errc::store_unavailable, "the deadline passed while the store was read"}; }
+
+/// Some requests of the call were applied, so its error can no longer mean that nothing was.
+Error after_writes(Error error) {
+    if (error.code == Errc::outcome_unknown) return error;
+    return {Errc::outcome_unknown, "a part of the batch was applied before this: " + error.message};
+}
+
+/// Keeps nothing of the store between calls: each opens the folder anew and sees what is there now. Threads
+/// therefore share nothing either.
+class FileStore final : public Store {
+public:
+    FileStore(std::string path, Sync sync, const Clock& clock)
+        : path_(std::move(path)), sync_(sync), clock_(clock), promise_(promise_of(path_, sync_)) {}
+
+    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        const auto store = reach();
+        if (!store) return std::unexpected(store.error());
+        const auto locks = store->locks();
+        if (!locks) return std::unexpected(locks.error());
+        if (!*locks) return fail(Errc::store_unavailable, path_ + " was removed while it was in use");
+
+        std::vector<Reply> replies;
+        replies.reserve(requests.size());
+        bool has_written = false;
+        while (!requests.empty()) {
+            const auto some = requests.first(section_size(requests));
+            requests = requests.subspan(some.size());
+            Section section(**locks, some, clock_, deadline);
+            const auto done = run(section, some, replies);
+            has_written = has_written || section.has_written();
+            if (!done) return std::unexpected(has_written ? after_writes(done.error()) : done.error());
+        }
+        return replies;
+    }
+
+    Result<LockStatus> inspect(const LockName& name, Deadline /*deadline*/) override {
+        const auto lock = find_lock(name);
+        if (!lock) return std::unexpected(lock.error());
+        if (!*lock) return kernel::status_of(kernel::blank(name), 0, clock_.wall());
+        const auto saved = (*lock)->load();
+        if (!saved) return std::unexpected(saved.error());
+        return status_of(**lock, *saved ? **saved : SavedLock{kernel::blank(name), {}, 0, {}});
+    }
+
+    Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
+        std::vector<LockStatus> found;
+        const auto add = [&](const LockFolder& lock, const SavedLock& saved) -> Result<void> {
+            const kernel::Record& record = saved.record;
+            if (!record.name.text().starts_with(query.prefix) || (!query.with_free && !record.held)) return {};
+            if (query.changed_since && record.changed_at < *query.changed_since) return {};
+            auto status = status_of(lock, saved);
+            if (!status) return std::unexpected(status.error());
+            found.push_back(std::move(*status));
+            return {};
+        };
+        if (auto done = for_each_lock(query.prefix, deadline, add); !done) return std::unexpected(done.error());
+        std::ranges::sort(found, {}, &LockStatus::name);
+        return found;
+    }
+
+    Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
+        std::vector<AuditEvent> found;
+        const auto add = [&](const LockFolder& lock, const SavedLock& saved) -> Result<void> {
+            auto events = lock.events_of(saved, query.name ? query.after_seq : 0);
+            if (!events) return std::unexpected(events.error());
+            std::ranges::copy_if(*events, std::back_inserter(found),
+                                 [&](const AuditEvent& event) { return !query.since || event.at >= *query.since; });
+            return {};
+        };
+        const auto done = query.name ? for_one_lock(*query.name, add) : for_each_lock("", deadline, add);
+        if (!done) return std::unexpected(done.error());
+        if (!query.name)
+            std::ranges::sort(found, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
+        if (query.limit && found.size() > *query.limit)
+            found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(*query.limit));
+        return found;
+    }
+
+    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
+            const auto lock = find_lock(watch.name);
+            if (!lock) return std::unexpected(lock.error());
+            if (*lock) return wait_in(**lock, watch, deadline);
+            if (watch.seen_seq != 0) return {};
+            std::this_thread::sleep_for(std::min(nap, deadline.remaining(clock_)));
+        }
+        return {};
+    }
+
+    StoreInfo info() const override {
+        const auto store = StoreFolder::find(path_, sync_);
+        const bool exists = store && *store;
+        return {"file:" + path_, exists ? std::optional((*store)->store_id) : std::nullopt, promise_.grade,
+                promise_.reasons};
+    }
+
+    std::vector<Finding> examine(Deadline deadline) override {
+        return examine_store(path_, sync_, promise_, clock_, deadline);
+    }
+
+private:
+    /// The store, created if nobody has used it yet. One that was there and is gone is not created again:
+    /// its locks may be held, and an empty store would give them to somebody else.
+    Result<StoreFolder> reach() {
+        if (!was_reached_) {
+            auto made = StoreFolder::make(path_, sync_);
+            was_reached_ = made.has_value();
+            return made;
+        }
+        auto found = StoreFolder::find(path_, sync_);
+        if (!found) return std::unexpected(found.error());
+        if (!*found) return fail(Errc::store_unavailable, path_ + " is gone; nothing was changed");
+        return std::move(**found);
+    }
+
+    static Result<void> run(Section& section, std::span<const Request> requests, std::vector<Reply>& replies) {
+        for (const Request& request : requests) {
+            auto reply = section.decide(request);
+            if (!reply) return std::unexpected(reply.error());
+            replies.push_back(std::move(*reply));
+        }
+        return section.save();
+    }
+
+    /// The folder of all locks; empty as long as there is no store.
+    [[nodiscard]] Result<std::optional<Folder>> find_locks() const {
+        const auto store = StoreFolder::find(path_, sync_);
+        if (!store) return std::unexpected(store.error());
+        if (!*store) return std::nullopt;
+        return (*store)->locks();
+    }
+
+    [[nodiscard]] Result<std::optional<LockFolder>> find_lock(const LockName& name) const {
+        const auto locks = find_locks();
+        if (!locks) return std::unexpected(locks.error());
+        if (!*locks) return std::nullopt;
+        return LockFolder::find(**locks, folder_name(name));
+    }
+
+    [[nodiscard]] Result<LockStatus> status_of(const LockFolder& lock, const SavedLock& saved) const {
+        const kernel::ClockMark mark = kernel::mark_of(clock_);
+        const Instant now = clock_.wall();
+        const auto queue = TicketQueue::load(lock.folder(), mark, now);
+        if (!queue) return std::unexpected(queue.error());
+        return kernel::status_of(kernel::rebase(saved.record, saved.saved_under, mark, now), queue->waiters(), now);
+    }
+
+    template <class Visit>
+    Result<void> for_one_lock(const LockName& name, const Visit& visit) const {
+        const auto lock = find_lock(name);
+        if (!lock) return std::unexpected(lock.error());
+        if (!*lock) return {};
+        const auto saved = (*lock)->load();
+        if (!saved) return std::unexpected(saved.error());
+        return *saved ? visit(**lock, **saved) : Result<void>{};
+    }
+
+    /// Visits the locks that have a record.
+    template <class Visit>
+    Result<void> for_each_lock(const std::string& prefix, Deadline deadline, const Visit& visit) const {
+        const auto locks = find_locks();
+        if (!locks) return std::unexpected(locks.error());
+        if (!*locks) return {};
+        const auto folders = (*locks)->entries();
+        if (!folders) return std::unexpected(folders.error());
+        for (const std::string& folder : *folders) {
+            if (!is_folder_name(folder) || !may_begin_with(folder, prefix)) continue;
+            if (deadline.passed(clock_)) return std::unexpected(out_of_time());
+            const auto opened = LockFolder::find(**locks, folder);
+            if (!opened) return std::unexpected(opened.error());
+            if (!*opened) continue;
+            const auto saved = (*opened)->load();
+            if (!saved) return std::unexpected(saved.error());
+            if (!*saved) continue;
+            if (auto visited = visit(**opened, **saved); !visited) return visited;
+        }
+        return {};
+    }
+
+    /// A waiter in line is called by the time of its own ticket, so that a release wakes one and not all.
+    [[nodiscard]] Result<void> wait_in(const LockFolder& lock, const Watch& watch, Deadline deadline) const {
+        if (watch.ticket) {
+            const auto queue = TicketQueue::load(lock.folder(), kernel::mark_of(clock_), clock_.wall());
+            if (!queue) return std::unexpected(queue.error());
+            if (const auto ticket = queue->path_of(*watch.ticket)) return wait_for_call(*ticket, deadline, watch.stop);
+        }
+        // The watch before the look: what changes in between is not missed.
+        auto changes = base::FileWatch::on(lock.folder().path());
+        while (true) {
+            const auto saved = lock.load();
+            if (!saved) return std::unexpected(saved.error());
+            const std::uint64_t seq = *saved ? (*saved)->record.seq : 0;
+            if (seq != watch.seen_seq || deadline.passed(clock_) || watch.stop.stop_requested()) return {};
+            if (changes)
+                static_cast<void>(changes->wait(clock_, deadline, watch.stop));
+            else
+                std::this_thread::sleep_for(std::min(nap, deadline.remaining(clock_)));
+        }
+    }
+
+    [[nodiscard]] Result<void> wait_for_call(const std::string& ticket, Deadline deadline,
+                                             const std::stop_token& stop) const {
+        auto call = base::FileWatch::on(ticket);
+        while (!was_called(ticket) && !deadline.passed(clock_) && !stop.stop_requested()) {
+            if (call && call->wait(clock_, deadline, stop)) return {};
+            if (!call) std::this_thread::sleep_for(std::min(nap, deadline.remaining(clock_)));
+        }
+        return {};
+    }
+
+    const std::string path_;
+    const Sync sync_;
+    const Clock& clock_;
+    const Promise promise_;
+    std::atomic<bool> was_reached_ = false;
+};
+
+/// Absolute, so that a change of the working directory does not change the store, and without an ending
+/// that would make the system follow a symbolic link.
+Result<std::string> absolute_path(const std::string& place) {
+    std::error_code error;
+    std::string path = std::filesystem::absolute(place, error).string();
+    if (error) return fail(Errc::store_unavailable, "cannot find the working directory: " + error.message());
+    while (path.size() > 1 && (path.ends_with('/') || path.ends_with("/."))) path.pop_back();
+    return path;
+}
+
+}  // namespace
+}  // namespace file
+
+Result<std::unique_ptr<Store>> open_file_store(base::Url url, const Clock& clock) {
+    const auto sync = url.take_switch("sync", true);
+    if (!sync) return std::unexpected(sync.error());
+    if (auto none = url.expect_no_parameters(); !none) return std::unexpected(none.error());
+    if (url.place.empty()) return fail(Errc::usage, "a file store needs a folder: file:DIR or file:///abs/dir");
+    auto path = file::absolute_path(url.place);
+    if (!path) return std::unexpected(path.error());
+    const auto policy = *sync ? file::Sync::on : file::Sync::off;
+    if (const auto found = file::StoreFolder::find(*path, policy); !found) return std::unexpected(found.error());
+    return std::make_unique<file::FileStore>(std::move(*path), policy, clock);
+}
+
+}  // namespace holdfast::stores

@@ -1,0 +1,144 @@
+#include "stores/file/lock_folder.hpp"
+
+#include "stores/file/name_encoding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace holdfast::stores::file {
+namespace {
+
+const std::string guard_file = "guard";
+const std::string record_file = "record";
+const std::string audit_file = "audit";
+
+/// What a folder may contain before the first record is in place.
+constexpr std::array<std::string_view, 3> before_first_use{"guard", "record.tmp", "queue"};
+
+/// How many events stay inside the record. More make every write longer, fewer make moves more frequent.
+constexpr std::size_t longest_tail = 16;
+
+/// A batch can leave some hundred events in a tail; a file beyond this is not ours.
+constexpr std::size_t longest_record = std::size_t{64} << 20;
+
+bool is_same_file(int fd, int folder, const std::string& name) {
+    struct stat opened{};
+    struct stat named{};
+    return fstat(fd, &opened) == 0 && fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+Result<std::optional<LockFolder>> LockFolder::find(const Folder& locks, const std::string& name) {
+    auto folder = locks.child(name);
+    if (!folder) return std::unexpected(folder.error());
+    if (!*folder) return std::nullopt;
+    return LockFolder(name, std::move(**folder));
+}
+
+Result<LockFolder> LockFolder::make(const Folder& locks, const std::string& name) {
+    auto folder = locks.made_child(name);
+    if (!folder) return std::unexpected(folder.error());
+    return LockFolder(name, std::move(*folder));
+}
+
+Result<Guard> LockFolder::take_guard(const Clock& clock, Deadline deadline) const {
+    while (true) {
+        auto fd = folder_.open_guard(guard_file);
+        if (!fd) return std::unexpected(fd.error());
+        auto lock = base::FileLock::take(fd->get(), clock, deadline);
+        if (!lock) return std::unexpected(lock.error());
+        // A sweeper of old files may have removed the guard while we waited for it. Whoever comes now makes
+        // a new one, and a lock on the old one would exclude nobody.
+        if (is_same_file(fd->get(), folder_.fd(), guard_file)) return Guard(std::move(*fd), std::move(*lock));
+        if (deadline.passed(clock))
+            return fail(Errc::store_unavailable, folder_.path_of(guard_file) + " keeps changing");
+    }
+}
+
+Result<std::optional<SavedLock>> LockFolder::load() const {
+    while (true) {
+        auto bytes = folder_.read(record_file, longest_record);
+        if (!bytes) return std::unexpected(bytes.error());
+        if (*bytes) {
+            auto saved = saved_lock_in(**bytes);
+            if (!saved) return std::unexpected(corrupt(record_file, "cannot be read: it was cut or altered"));
+            if (folder_name(saved->record.name) != name_)
+                return std::unexpected(corrupt(record_file, "belongs to another lock"));
+            return std::move(*saved);
+        }
+        const auto appeared = record_appeared();
+        if (!appeared) return std::unexpected(appeared.error());
+        if (!*appeared) return std::nullopt;
+    }
+}
+
+/// Whether the record has appeared since it was looked for. False if there never was one.
+Result<bool> LockFolder::record_appeared() const {
+    const auto entries = folder_.entries();
+    if (!entries) return std::unexpected(entries.error());
+    if (std::ranges::find(*entries, record_file) != entries->end()) return true;
+    for (const std::string& entry : *entries)
+        if (std::ranges::find(before_first_use, entry) == before_first_use.end())
+            return std::unexpected(corrupt(record_file, "is missing, although the lock was used before"));
+    return false;
+}
+
+Result<SavedLock> LockFolder::save(const SavedLock& before, kernel::Record record,
+                                   const std::vector<AuditEvent>& events, const kernel::ClockMark& mark,
+                                   const Folder& locks) const {
+    SavedLock next{std::move(record), mark, before.audit_bytes, before.tail};
+    // A record keeps its newest event, so without a new one nothing moves.
+    if (!events.empty() && !next.tail.empty() && next.tail.size() + events.size() > longest_tail) {
+        // Only events that are durable in the record already are moved, and the record lets go of them only
+        // when they are durable over there. A crash in between leaves them in both places, and the record's
+        // audit_bytes says which copy counts; the next move writes the same bytes again.
+        const Bytes moved = to_audit(next.tail);
+        if (auto done = folder_.write_end(audit_file, next.audit_bytes, moved); !done)
+            return std::unexpected(done.error());
+        if (next.audit_bytes == 0)
+            if (auto synced = folder_.sync(); !synced) return std::unexpected(synced.error());
+        next.audit_bytes += moved.size();
+        next.tail.clear();
+    }
+    next.tail.insert(next.tail.end(), events.begin(), events.end());
+    // Whoever made the folders of the lock and of all locks may not have come to sync them yet, so the first record
+    // does.
+    if (before.record.seq == 0)
+        if (auto synced = locks.sync_with_parent(); !synced) return std::unexpected(synced.error());
+    if (auto done = folder_.replace(record_file, to_file(next)); !done) return std::unexpected(done.error());
+    return next;
+}
+
+Result<std::vector<AuditEvent>> LockFolder::events_of(const SavedLock& saved, std::uint64_t after) const {
+    std::vector<AuditEvent> events;
+    if (saved.audit_bytes > 0 && after + 1 < saved.tail.front().seq) {
+        const auto broken = [&](std::string_view what) {
+            return fail(Errc::audit_chain_broken, fmt::format("{} {}", folder_.path_of(audit_file), what));
+        };
+        // The part that this record speaks for never changes, so a move that goes on meanwhile does no harm.
+        const auto bytes = folder_.read(audit_file, static_cast<std::size_t>(saved.audit_bytes));
+        if (!bytes) return std::unexpected(bytes.error());
+        if (!*bytes) return broken("is missing");
+        if ((*bytes)->size() < saved.audit_bytes) return broken("was cut");
+        auto moved = events_in(**bytes, saved.record.name);
+        if (!moved) return broken("cannot be read: it was altered");
+        if (moved->size() + 1 != saved.tail.front().seq) return broken("does not lead to the lock's record");
+        events = std::move(*moved);
+    }
+    events.insert(events.end(), saved.tail.begin(), saved.tail.end());
+    std::erase_if(events, [&](const AuditEvent& event) { return event.seq <= after; });
+    return events;
+}
+
+Error LockFolder::corrupt(const std::string& file, std::string_view what) const {
+    return {Errc::record_corrupt,
+            fmt::format("{} {}; the lock stays blocked until that is repaired", folder_.path_of(file), what)};
+}
+
+}  // namespace holdfast::stores::file

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "base/file_lock.hpp"
+#include "kernel/record.hpp"
+#include "stores/file/folder.hpp"
+#include "stores/file/saved_lock.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace holdfast::stores::file {
+
+/// The right to change one lock: taken before its record is read, kept until it is written.
+class Guard {
+public:
+    Guard(base::Fd fd, base::FileLock lock) : fd_(std::move(fd)), lock_(std::move(lock)) {}
+
+private:
+    base::Fd fd_;
+    base::FileLock lock_;  ///< Below the descriptor, because it must be gone before that is closed.
+};
+
+/// The files of one lock: `guard`, `record`, `audit` and the folder `queue`.
+class LockFolder {
+public:
+    /// The lock whose `folder_name` is `name`. Empty if nobody ever asked for it.
+    [[nodiscard]] static Result<std::optional<LockFolder>> find(const Folder& locks, const std::string& name);
+    [[nodiscard]] static Result<LockFolder> make(const Folder& locks, const std::string& name);
+
+    /// Every call has a descriptor of its own, so that threads exclude each other too.
+    [[nodiscard]] Result<Guard> take_guard(const Clock& clock, Deadline deadline) const;
+
+    /// The record as it was saved last; empty if it never was. Needs no guard: records are replaced in one step.
+    ///
+    /// Anything that cannot be read, and a record that is missing although there was one, is
+    /// `record_corrupt`: never a free lock.
+    [[nodiscard]] Result<std::optional<SavedLock>> load() const;
+
+    /// Saves the next state after `before`, together with the events that led to it. With the guard only.
+    [[nodiscard]] Result<SavedLock> save(const SavedLock& before, kernel::Record record,
+                                         const std::vector<AuditEvent>& events, const kernel::ClockMark& mark,
+                                         const Folder& locks) const;
+
+    /// The events of `saved` with a seq above `after`, oldest first; `audit_chain_broken` if the log is damaged.
+    [[nodiscard]] Result<std::vector<AuditEvent>> events_of(const SavedLock& saved, std::uint64_t after) const;
+
+    [[nodiscard]] const Folder& folder() const { return folder_; }
+
+private:
+    LockFolder(std::string name, Folder folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+    [[nodiscard]] Result<bool> record_appeared() const;
+    [[nodiscard]] Error corrupt(const std::string& file, std::string_view what) const;
+
+    std::string name_;
+    Folder folder_;
+};
+
+}  // namespace holdfast::stores::file

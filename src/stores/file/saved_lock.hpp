@@ -1,0 +1,34 @@
+#pragma once
+
+#include "kernel/record.hpp"
+#include "stores/file/frame.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace holdfast::stores::file {
+
+/// The content of one lock's `record` file.
+///
+/// The newest audit events travel inside it, so that an event and its change are one write. Older ones
+/// have been moved to the file `audit`, of which the first `audit_bytes` bytes belong to this record:
+/// they never change again. Anything behind them is left over from a move that was not finished.
+struct SavedLock {
+    kernel::Record record;
+    kernel::ClockMark saved_under{};
+    std::uint64_t audit_bytes = 0;
+    std::vector<AuditEvent> tail{};
+};
+
+[[nodiscard]] Bytes to_file(const SavedLock& saved);
+
+/// Empty unless the bytes are exactly one valid record whose tail leads to it.
+[[nodiscard]] std::optional<SavedLock> saved_lock_in(ByteView file);
+
+/// Events as the file `audit` has them.
+[[nodiscard]] Bytes to_audit(const std::vector<AuditEvent>& events);
+
+/// The events of `name` from number 1 on; empty if anything does not fit.
+[[nodiscard]] std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name);
+
+}  // namespace holdfast::stores::file

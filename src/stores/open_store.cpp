@@ -1,0 +1,77 @@
+#include "base/url.hpp"
+#include "holdfast/open.hpp"
+#include "stores/file/file_store.hpp"
+#include "stores/memory/memory_store.hpp"
+#include "stores/sqlite/sqlite_store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace holdfast {
+namespace {
+
+struct Backend {
+    std::string_view scheme;
+    Result<std::unique_ptr<Store>> (*open)(base::Url url, const Clock& clock);
+    std::string_view (*schema)();
+};
+
+std::string_view no_schema() { return ""; }
+
+/// The only list of stores.
+constexpr std::array backends{
+    Backend{"file", stores::open_file_store, no_schema},
+    Backend{"memory", stores::open_memory_store, no_schema},
+    Backend{"sqlite", stores::open_sqlite_store, stores::sqlite_schema},
+};
+
+struct Address {
+    const Backend* backend;
+    base::Url url;
+};
+
+Result<Address> find(std::string_view text) {
+    auto url = base::Url::parse(text);
+    if (!url) return std::unexpected(url.error());
+    const auto* backend = std::ranges::find(backends, url->scheme, &Backend::scheme);
+    if (backend == backends.end())
+        return fail(Errc::usage, fmt::format("no store is called \"{}\"; this build knows {}", url->scheme,
+                                             fmt::join(known_schemes(), ", ")));
+    return Address{backend, std::move(*url)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clock) {
+    auto address = find(url);
+    if (!address) return std::unexpected(address.error());
+    auto allow_lossy = address->url.take_switch("allow_lossy", false);
+    if (!allow_lossy) return std::unexpected(allow_lossy.error());
+
+    auto store = address->backend->open(std::move(address->url), clock);
+    if (!store) return store;
+    const StoreInfo info = (*store)->info();
+    if (info.grade == Grade::c && !*allow_lossy)
+        return fail(Errc::store_unsafe,
+                    fmt::format("{} can lose a granted lock: {}; choose another store, or accept it "
+                                "with ?allow_lossy=on",
+                                info.url, fmt::join(info.reasons, "; ")));
+    return store;
+}
+
+std::vector<std::string_view> known_schemes() {
+    std::vector<std::string_view> schemes;
+    schemes.reserve(backends.size());
+    for (const Backend& backend : backends) schemes.push_back(backend.scheme);
+    return schemes;
+}
+
+Result<std::string_view> schema_of(std::string_view url) {
+    const auto address = find(url);
+    if (!address) return std::unexpected(address.error());
+    return address->backend->schema();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,47 @@
+#include "stores/sqlite/gate.hpp"
+
+#include "base/os_error.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace holdfast::stores::sqlite {
+
+Result<base::FileLock> Gate::enter(IfMissing if_missing, const Clock& clock, Deadline deadline) {
+    while (true) {
+        if (!file_) {
+            if (auto opened = open_file(if_missing); !opened) return std::unexpected(opened.error());
+        }
+        {
+            auto lock = base::FileLock::take(file_.get(), clock, deadline);
+            // The file may have been deleted meanwhile, and then somebody else may be in by another door.
+            if (!lock || is_current()) return lock;
+        }
+        file_.reset();
+    }
+}
+
+Result<void> Gate::open_file(IfMissing if_missing) {
+    const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (if_missing == IfMissing::create ? O_CREAT : 0);
+    base::Fd file(open(path_.c_str(), flags, 0600));
+    if (!file) return std::unexpected(base::os_error(errno, "open " + path_));
+    struct stat found{};
+    if (fstat(file.get(), &found) != 0) return std::unexpected(base::os_error(errno, "look at " + path_));
+    if (!S_ISREG(found.st_mode)) return fail(Errc::store_unsafe, path_ + " is not a plain file");
+    file_ = std::move(file);
+    return {};
+}
+
+bool Gate::is_current() const {
+    struct stat ours{};
+    struct stat named{};
+    return file_ && fstat(file_.get(), &ours) == 0 && lstat(path_.c_str(), &named) == 0 &&
+           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+void Gate::touch() const {
+    if (file_) futimens(file_.get(), nullptr);
+}
+
+}  // namespace holdfast::stores::sqlite

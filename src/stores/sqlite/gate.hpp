@@ -1,0 +1,40 @@
+#pragma once
+
+#include "base/fd.hpp"
+#include "base/file_lock.hpp"
+
+#include <string>
+
+namespace holdfast::stores::sqlite {
+
+/// One writer at a time, among all processes: an open-file-description lock on a file beside the database.
+///
+/// Every write transaction and every checkpoint of ours runs inside it. SQLite has a lock for writers of
+/// its own, but (1) who waits for it sleeps and tries again, and under load the same ones lose for
+/// seconds; (2) before 3.51.3 a commit during a checkpoint can reset the log wrongly and corrupt the
+/// database, and Debian 12 has 3.40.1. Inside the gate neither can happen. SQLite's locks still guard the
+/// data against other tools, and should the gate's file be deleted.
+///
+/// For one thread at a time: the store's mutex comes first.
+class Gate {
+public:
+    enum class IfMissing { create, fail };
+
+    explicit Gate(std::string path) : path_(std::move(path)) {}
+
+    [[nodiscard]] Result<base::FileLock> enter(IfMissing if_missing, const Clock& clock, Deadline deadline);
+
+    /// Wakes those who watch the gate's file. Only a hint, so nothing is reported.
+    void touch() const;
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    [[nodiscard]] Result<void> open_file(IfMissing if_missing);
+    [[nodiscard]] bool is_current() const;
+
+    std::string path_;
+    base::Fd file_{};
+};
+
+}  // namespace holdfast::stores::sqlite

@@ -1,0 +1,118 @@
+#include "stores/sqlite/schema.hpp"
+
+#include "base/crc32c.hpp"
+#include "stores/sqlite/schema_text.hpp"
+#include "stores/sqlite/sqlite_store.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+namespace holdfast::stores {
+
+std::string_view sqlite_schema() { return sqlite::schema_text; }
+
+}  // namespace holdfast::stores
+
+namespace holdfast::stores::sqlite {
+namespace {
+
+constexpr std::int64_t our_application = 0x484C4446;  // "HLDF"
+constexpr std::int64_t our_format = 1;
+
+/// The CREATE statements of schema.sql as SQLite keeps them. An empty line ends a statement there.
+std::set<std::string_view> expected_objects() {
+    std::set<std::string_view> statements;
+    for (std::string_view rest = schema_text; !rest.empty();) {
+        std::string_view paragraph = rest.substr(0, rest.find("\n\n"));
+        rest.remove_prefix(std::min(paragraph.size() + 2, rest.size()));
+        if (!paragraph.starts_with("CREATE ")) continue;
+        statements.insert(paragraph.substr(0, paragraph.rfind(';')));
+    }
+    return statements;
+}
+
+std::uint32_t checksum(std::string_view store_id, std::int64_t created_at) {
+    const std::string row = fmt::format("{} {}", store_id, created_at);
+    return base::crc32c({reinterpret_cast<const std::uint8_t*>(row.data()), row.size()});
+}
+
+Result<void> expect_our_objects(Database& database) {
+    auto missing = expected_objects();
+    // SQLite's own tables (statistics of ANALYZE, indexes of keys) change no content.
+    Query objects(database, "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'");
+    while (true) {
+        const auto row = objects.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row) break;
+        if (missing.erase(objects.text()) != 1)
+            return fail(Errc::record_corrupt, "the database holds a table, index or trigger that is not Holdfast's");
+    }
+    if (!missing.empty())
+        return fail(Errc::record_corrupt, "a table, index or trigger of Holdfast is missing in the database");
+    return {};
+}
+
+Result<StoreId> read_store_id(Database& database) {
+    Query query(database, "SELECT store_id, created_at, crc FROM holdfast_meta WHERE id = 1");
+    const auto row = query.step();
+    if (!row) return std::unexpected(row.error());
+    if (*row) {
+        const std::string_view text = query.text();
+        const std::int64_t created_at = query.number();
+        const bool sound = query.number() == checksum(text, created_at) && query.intact();
+        const auto store_id = StoreId::parse(text);
+        if (sound && store_id) return *store_id;
+    }
+    return fail(Errc::record_corrupt,
+                "the store's identity cannot be read; the store stays blocked until it is repaired");
+}
+
+}  // namespace
+
+Result<std::optional<StoreId>> identify(Database& database) {
+    // One moment for all of it: another process may be creating the store.
+    auto snapshot = Transaction::snapshot(database);
+    if (!snapshot) return std::unexpected(snapshot.error());
+    const auto application = database.number("PRAGMA application_id");
+    if (!application && application.error().code == Errc::record_corrupt)
+        return fail(Errc::format_unsupported,
+                    "the file is not a SQLite database, or is damaged: " + application.error().message);
+    if (!application) return std::unexpected(application.error());
+    const auto format = database.number("PRAGMA user_version");
+    if (!format) return std::unexpected(format.error());
+    const auto objects = database.number("SELECT count(*) FROM sqlite_schema");
+    if (!objects) return std::unexpected(objects.error());
+
+    if (*application == 0 && *format == 0 && *objects == 0) return std::nullopt;
+    if (*application != our_application)
+        return fail(Errc::format_unsupported, "the file is a SQLite database of another program");
+    if (*format != our_format)
+        return fail(
+            Errc::format_unsupported,
+            fmt::format("the store has format {}, and this Holdfast knows {}; use a newer one", *format, our_format));
+    if (auto ours = expect_our_objects(database); !ours) return std::unexpected(ours.error());
+    auto store_id = read_store_id(database);
+    if (!store_id) return std::unexpected(store_id.error());
+    return *store_id;
+}
+
+Result<StoreId> create_schema(Database& database, const Clock& clock) {
+    // Still with a rollback journal: whatever happens, the file is either complete or empty. The
+    // write-ahead log is turned on afterwards.
+    auto transaction = Transaction::immediate(database);
+    if (!transaction) return std::unexpected(transaction.error());
+    if (auto made = database.execute(std::string(schema_text).c_str()); !made) return std::unexpected(made.error());
+    const StoreId store_id = StoreId::random();
+    const std::int64_t now = clock.wall().time_since_epoch().count();
+    Query insert(database, "INSERT INTO holdfast_meta (id, store_id, created_at, crc) VALUES (1, ?, ?, ?)");
+    insert.bind(store_id.text()).bind(now).bind(std::int64_t{checksum(store_id.text(), now)});
+    if (auto inserted = insert.run(); !inserted) return std::unexpected(inserted.error());
+    if (auto done = transaction->commit(); !done)
+        // Whether the tables are there or not, no lock was touched.
+        return fail(Errc::store_unavailable, "the store could not be created: " + done.error().message);
+    return store_id;
+}
+
+}  // namespace holdfast::stores::sqlite

@@ -1,0 +1,114 @@
+-- Holdfast's tables in SQLite. Times are milliseconds of UTC, identities are UUIDs, hashes are SHA-256.
+-- crc is CRC-32C over the whole row: a row that was changed by anything but Holdfast blocks its lock.
+-- boot_id and clock_offset_ms say by which clock a row's deadlines were written.
+
+PRAGMA application_id = 1212957766;
+
+PRAGMA user_version = 1;
+
+CREATE TABLE holdfast_meta (
+    id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    store_id    TEXT    NOT NULL CHECK (length(store_id) = 36),
+    created_at  INTEGER NOT NULL,
+    crc         INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE holdfast_locks (
+    name             TEXT    NOT NULL PRIMARY KEY CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 255),
+    token            INTEGER NOT NULL CHECK (token >= 0 AND token < 9007199254740992),
+    -- The lease; NULL while the lock is free.
+    lock_id          TEXT,
+    key_hash         BLOB,
+    holder           TEXT,
+    user             TEXT,
+    operation        TEXT,
+    reason           TEXT,
+    ttl_ms           INTEGER CHECK (ttl_ms >= 0),
+    acquired_at      INTEGER,
+    renewed_at       INTEGER,
+    renew_seq        INTEGER CHECK (renew_seq >= 0),
+    expires_at       INTEGER,
+    max_until        INTEGER,
+    meta             TEXT,
+    -- The lease before, and how it ended.
+    ended_lock_id    TEXT,
+    ended_key_hash   BLOB,
+    ended_how        TEXT    CHECK (ended_how IN ('released', 'stolen', 'broken', 'transferred')),
+    -- Who asks for the lock, and waits for an answer.
+    ask_lock_id      TEXT,
+    ask_key_hash     BLOB,
+    ask_holder       TEXT,
+    ask_user         TEXT,
+    ask_reason       TEXT,
+    ask_ttl_ms       INTEGER CHECK (ask_ttl_ms >= 0),
+    ask_asked_at     INTEGER,
+    ask_expires_at   INTEGER,
+    -- The newest audit event: number, hash, time.
+    seq              INTEGER NOT NULL CHECK (seq >= 1),
+    chain            BLOB    NOT NULL,
+    changed_at       INTEGER NOT NULL,
+    boot_id          TEXT    NOT NULL,
+    clock_offset_ms  INTEGER NOT NULL,
+    crc              INTEGER NOT NULL,
+    CHECK ((lock_id IS NULL) = (key_hash IS NULL)),
+    CHECK ((lock_id IS NULL) = (expires_at IS NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holdfast_queue (
+    name             TEXT    NOT NULL,
+    number           INTEGER NOT NULL CHECK (number >= 1),
+    lock_id          TEXT    NOT NULL CHECK (length(lock_id) = 36),
+    key_hash         BLOB    NOT NULL CHECK (length(key_hash) = 32),
+    holder           TEXT    NOT NULL,
+    user             TEXT    NOT NULL,
+    enqueued_at      INTEGER NOT NULL,
+    expires_at       INTEGER NOT NULL,
+    boot_id          TEXT    NOT NULL,
+    clock_offset_ms  INTEGER NOT NULL,
+    crc              INTEGER NOT NULL,
+    PRIMARY KEY (name, lock_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holdfast_audit (
+    name       TEXT    NOT NULL,
+    seq        INTEGER NOT NULL CHECK (seq >= 1),
+    at         INTEGER NOT NULL,
+    event      TEXT    NOT NULL,
+    token      INTEGER NOT NULL CHECK (token >= 0 AND token < 9007199254740992),
+    lock_id    TEXT    NOT NULL CHECK (length(lock_id) = 36),
+    holder     TEXT    NOT NULL,
+    user       TEXT    NOT NULL,
+    actor      TEXT    NOT NULL,
+    reason     TEXT    NOT NULL,
+    details    TEXT    NOT NULL,
+    prev_hash  BLOB    NOT NULL CHECK (length(prev_hash) = 32),
+    hash       BLOB    NOT NULL CHECK (length(hash) = 32),
+    PRIMARY KEY (name, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX holdfast_locks_held ON holdfast_locks (name) WHERE lock_id IS NOT NULL;
+
+CREATE INDEX holdfast_queue_order ON holdfast_queue (name, number, expires_at, boot_id, clock_offset_ms);
+
+CREATE INDEX holdfast_audit_time ON holdfast_audit (at);
+
+-- Tokens only rise, whoever writes: these stop a mistaken statement typed into a SQL shell, too. They roll
+-- the whole transaction back, and the checks of holdfast_locks call no function on what changes, because a
+-- statement that SQLite may have to undo alone costs a journal of its own with every change of a lock.
+
+CREATE TRIGGER holdfast_locks_token_rises BEFORE UPDATE ON holdfast_locks
+WHEN NEW.token < OLD.token OR NEW.seq < OLD.seq OR NEW.name <> OLD.name
+BEGIN
+    SELECT RAISE(ROLLBACK, 'holdfast: the token of a lock never falls');
+END;
+
+CREATE TRIGGER holdfast_locks_not_replaced BEFORE INSERT ON holdfast_locks
+WHEN EXISTS (SELECT 1 FROM holdfast_locks WHERE name = NEW.name)
+BEGIN
+    SELECT RAISE(ROLLBACK, 'holdfast: the record of a lock is never replaced');
+END;
+
+CREATE TRIGGER holdfast_locks_stay BEFORE DELETE ON holdfast_locks
+BEGIN
+    SELECT RAISE(ROLLBACK, 'holdfast: the record of a lock is never deleted');
+END;

@@ -1,0 +1,87 @@
+#include "stores/sqlite/session.hpp"
+
+#include "stores/sqlite/schema.hpp"
+
+#include <utility>
+
+namespace holdfast::stores::sqlite {
+namespace {
+
+/// Four megabytes: few enough to be read quickly after a crash, many enough to share the checkpoint's syncs.
+constexpr int checkpoint_pages = 1000;
+
+}  // namespace
+
+Session::Session(Database database, const StoreId& store_id, const FileIdentity& file)
+    : database_(std::move(database)), tables_(database_), store_id_(store_id), file_(file) {
+    // Takes the place of SQLite's automatic checkpoint, which would run outside the gate.
+    sqlite3_wal_hook(
+        database_.handle(),
+        [](void* session, sqlite3*, const char*, int pages) {
+            static_cast<Session*>(session)->log_pages_ = pages;
+            return SQLITE_OK;
+        },
+        this);
+}
+
+Result<std::unique_ptr<Session>> Session::open(const Place& place, Sync sync) {
+    const auto before = look_at(place);
+    if (!before) return std::unexpected(before.error());
+    if (!*before) return nullptr;
+    auto database = Database::open(place.database);
+    if (!database) return std::unexpected(database.error());
+    // Views and triggers of a file from elsewhere must not call functions with effects.
+    sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+
+    const auto store_id = identify(*database);
+    const auto after = look_at(place);
+    if (!after) return std::unexpected(after.error());
+    // Somebody died while creating the store, and reading it has just rolled that back.
+    const bool never_was = store_id && !*store_id;
+    if (never_was && !*after) return nullptr;
+    // Reading a file that another process was still creating may have found it empty.
+    if (*after != *before)
+        return fail(Errc::store_unavailable, place.database + " was replaced just now; nothing was changed");
+    if (!store_id) {
+        // What we do not understand is left as it was found, its log included.
+        if (has_log(place)) sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+        return std::unexpected(store_id.error());
+    }
+    if (!*store_id) return nullptr;
+
+    const char* settings = sync == Sync::off
+                               ? "PRAGMA synchronous = OFF; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON"
+                               : "PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON";
+    if (auto set = database->execute(settings); !set) return std::unexpected(set.error());
+    return std::unique_ptr<Session>(new Session(std::move(*database), **store_id, **before));
+}
+
+Result<void> Session::create(const Place& place, const Clock& clock) {
+    if (auto made = make_database_file(place); !made) return made;
+    auto database = Database::open(place.database);
+    if (!database) return std::unexpected(database.error());
+    const auto created = create_schema(*database, clock);
+    if (!created) return std::unexpected(created.error());
+    return {};
+}
+
+Result<void> Session::prepare_to_write() {
+    if (can_write_) return {};
+    const auto mode = database_.text("PRAGMA journal_mode = WAL");
+    if (!mode) return std::unexpected(mode.error());
+    if (*mode != "wal") return fail(Errc::store_unavailable, "another program keeps SQLite's write-ahead log off");
+    can_write_ = true;
+    return {};
+}
+
+void Session::checkpoint_if_due() {
+    if (log_pages_ < checkpoint_pages) return;
+    // The commit stands whatever happens here; a log that could not be moved is tried again with the next.
+    sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+    log_pages_ = 0;
+}
+
+void Session::leave_log() { sqlite3_db_config(database_.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
+
+}  // namespace holdfast::stores::sqlite

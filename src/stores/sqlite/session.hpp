@@ -1,0 +1,46 @@
+#pragma once
+
+#include "stores/sqlite/database.hpp"
+#include "stores/sqlite/place.hpp"
+#include "stores/sqlite/tables.hpp"
+
+#include <memory>
+
+namespace holdfast::stores::sqlite {
+
+/// A connection to a store that is there and was checked.
+class Session {
+public:
+    /// Null when nobody has created the store yet.
+    [[nodiscard]] static Result<std::unique_ptr<Session>> open(const Place& place, Sync sync);
+    /// Creates the store. Only inside the gate.
+    [[nodiscard]] static Result<void> create(const Place& place, const Clock& clock);
+
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    /// Turns the write-ahead log on. Only inside the gate.
+    [[nodiscard]] Result<void> prepare_to_write();
+    /// Moves the log into the database once it has grown. Only inside the gate, after a commit.
+    void checkpoint_if_due();
+    /// Closing will leave the log for others, instead of moving it into the database.
+    void leave_log();
+
+    [[nodiscard]] Database& database() { return database_; }
+    [[nodiscard]] Tables& tables() { return tables_; }
+    [[nodiscard]] const StoreId& store_id() const { return store_id_; }
+    [[nodiscard]] const FileIdentity& file() const { return file_; }
+    [[nodiscard]] bool can_write() const { return can_write_; }
+
+private:
+    Session(Database database, const StoreId& store_id, const FileIdentity& file);
+
+    Database database_;
+    Tables tables_;
+    StoreId store_id_;
+    FileIdentity file_;
+    bool can_write_ = false;
+    int log_pages_ = 0;
+};
+
+}  // namespace holdfast::stores::sqlite

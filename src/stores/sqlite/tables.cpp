@@ -1,0 +1,232 @@
+#include "stores/sqlite/tables.hpp"
+
+#include "stores/sqlite/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace holdfast::stores::sqlite {
+namespace {
+
+using kernel::Record;
+using kernel::Ticket;
+
+/// `VALUES` for as many columns as `columns` names.
+std::string placeholders(const std::string& columns) {
+    const auto commas = std::ranges::count(columns, ',');
+    std::string list = "?";
+    for (std::ptrdiff_t i = 0; i < commas; ++i) list += ", ?";
+    return list;
+}
+
+std::string insert_into(std::string_view verb, std::string_view table, const std::string& columns) {
+    return fmt::format("{} INTO {} ({}) VALUES ({})", verb, table, columns, placeholders(columns));
+}
+
+/// Changes every column but the name, which is the first parameter and says of which lock. A key that is
+/// assigned, even unchanged, would make SQLite move the row and all its index entries.
+std::string update_lock() {
+    const std::string columns = lock_columns().substr(std::string_view("name, ").size());
+    return fmt::format("UPDATE OR ROLLBACK holdfast_locks SET ({}) = (?2{}) WHERE name = ?1", columns,
+                       placeholders(columns).substr(1));
+}
+
+// Writes say OR ROLLBACK: any failure gives up the whole transaction anyway, and being able to undo one
+// statement alone would make SQLite keep a journal of it in memory.
+
+/// Whether a ticket lives, from the columns of the index alone.
+bool is_live(Query& row, const Moment& moment) {
+    const Instant expires_at{std::chrono::milliseconds{row.number()}};
+    const std::string_view boot_id = row.text();
+    const std::chrono::milliseconds offset{row.number()};
+    if (offset == moment.mark.offset && boot_id == moment.mark.boot_id) return expires_at > moment.now;
+    Ticket ticket;
+    ticket.expires_at = expires_at;
+    return kernel::rebase(ticket, {std::string(boot_id), offset}, moment.mark, moment.now).expires_at > moment.now;
+}
+
+}  // namespace
+
+Result<std::optional<Found>> Tables::find(const LockName& name, const Moment& moment) {
+    static const std::string sql = fmt::format("SELECT {} FROM holdfast_locks WHERE name = ?", lock_columns());
+    Query query(database_, sql);
+    const auto row = query.bind(name.text()).step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return std::nullopt;
+    auto stored = read_record(query);
+    if (!stored) return std::unexpected(stored.error());
+    return Found{kernel::rebase(std::move(stored->value), stored->mark, moment.mark, moment.now),
+                 stored->mark.boot_id != moment.mark.boot_id};
+}
+
+Result<Found> Tables::record(const LockName& name, const Moment& moment) {
+    auto found = find(name, moment);
+    if (!found) return std::unexpected(found.error());
+    if (*found) return std::move(**found);
+    // A record that cannot be found although the lock has a history was lost or damaged in its key. Taking
+    // the lock for free would let a second holder in.
+    Query history(database_, "SELECT 1 FROM holdfast_audit WHERE name = ? LIMIT 1");
+    const auto used = history.bind(name.text()).step();
+    if (!used) return std::unexpected(used.error());
+    if (*used) return std::unexpected(unreadable(name.text(), "the record"));
+    return Found{kernel::blank(name)};
+}
+
+Result<std::optional<Ticket>> Tables::ticket(const LockName& name, std::string_view lock_id, const Moment& moment) {
+    static const std::string sql =
+        fmt::format("SELECT {} FROM holdfast_queue WHERE name = ? AND lock_id = ?", ticket_columns());
+    Query query(database_, sql);
+    const auto row = query.bind(name.text()).bind(lock_id).step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return std::nullopt;
+    auto stored = read_ticket(query);
+    if (!stored) return std::unexpected(stored.error());
+    return kernel::rebase(std::move(stored->value), stored->mark, moment.mark, moment.now);
+}
+
+Result<QueueView> Tables::queue(const LockName& name, std::optional<LockId> own, const Moment& moment) {
+    QueueView view;
+    const std::string own_text = own ? own->text() : "";
+    // Answered from the index alone, so that a long queue costs little: the tickets' other columns are
+    // read for two of them.
+    Query query(database_,
+                "SELECT expires_at, boot_id, clock_offset_ms, number, lock_id FROM holdfast_queue "
+                "INDEXED BY holdfast_queue_order WHERE name = ? ORDER BY number");
+    query.bind(name.text());
+    while (true) {
+        const auto row = query.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row) return view;
+        const bool live = is_live(query, moment);
+        view.queue.last_number = static_cast<std::uint64_t>(query.number());
+        const std::string_view id = query.text();
+        const bool is_own = id == own_text;
+        const bool is_head = live && !view.queue.head;
+        if (live) ++view.queue.waiters;
+        if (!is_own && !is_head && (live || view.queue.head)) continue;
+
+        // The head, the requester's own, and dead ones before the head, which are about to be removed.
+        auto found = ticket(name, id, moment);
+        if (!found) return std::unexpected(found.error());
+        if (!query.intact() || !*found || (*found)->number != view.queue.last_number ||
+            ((*found)->expires_at > moment.now) != live)
+            return std::unexpected(unreadable(name.text(), "a place in the queue"));
+        if (is_own) view.queue.own = **found;
+        if (is_head)
+            view.queue.head = std::move(**found);
+        else if (!is_own && !live)
+            view.dead.push_back((*found)->lock_id);
+    }
+}
+
+Result<std::uint64_t> Tables::seq(const LockName& name) {
+    Query query(database_, "SELECT seq FROM holdfast_locks WHERE name = ?");
+    const auto row = query.bind(name.text()).step();
+    if (!row) return std::unexpected(row.error());
+    return *row ? static_cast<std::uint64_t>(query.number()) : 0;
+}
+
+Result<void> Tables::put_record(const Record& record, bool is_new, const Moment& moment) {
+    static const std::string insert = insert_into("INSERT OR ROLLBACK", "holdfast_locks", lock_columns());
+    static const std::string update = update_lock();
+    Query query(database_, is_new ? insert : update);
+    bind_record(query, record, moment.mark);
+    return query.run();
+}
+
+Result<void> Tables::put_ticket(const LockName& name, const Ticket& ticket, const Moment& moment) {
+    static const std::string sql = insert_into("INSERT OR REPLACE", "holdfast_queue", ticket_columns());
+    Query query(database_, sql);
+    bind_ticket(query, name, ticket, moment.mark);
+    return query.run();
+}
+
+Result<void> Tables::drop_ticket(const LockName& name, const LockId& lock_id) {
+    Query query(database_, "DELETE FROM holdfast_queue WHERE name = ? AND lock_id = ?");
+    return query.bind(name.text()).bind(lock_id.text()).run();
+}
+
+Result<void> Tables::add_event(const AuditEvent& event) {
+    static const std::string sql = insert_into("INSERT OR ROLLBACK", "holdfast_audit", event_columns());
+    Query query(database_, sql);
+    bind_event(query, event);
+    return query.run();
+}
+
+Result<std::vector<std::string>> Tables::names(const ListQuery& query) {
+    // Names come from the smallest index that knows them, and the records one by one afterwards: SQLite
+    // passes silently over an index entry whose row is gone, and then a held lock would be missing.
+    const std::string_view sql = query.changed_since
+                                     ? "SELECT DISTINCT name FROM holdfast_audit INDEXED BY holdfast_audit_time "
+                                       "WHERE at >= ?2 AND name >= ?1"
+                                 : query.with_free ? "SELECT name FROM holdfast_locks WHERE name >= ?1 ORDER BY name"
+                                                   : "SELECT name FROM holdfast_locks INDEXED BY holdfast_locks_held "
+                                                     "WHERE name >= ?1 AND lock_id IS NOT NULL ORDER BY name";
+    Query rows(database_, sql);
+    rows.bind(query.prefix);
+    if (query.changed_since) rows.bind(query.changed_since->time_since_epoch().count());
+    std::vector<std::string> found;
+    while (true) {
+        const auto row = rows.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row) break;
+        const std::string_view name = rows.text();
+        if (name.starts_with(query.prefix))
+            found.emplace_back(name);
+        else if (!query.changed_since)
+            break;
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+Result<std::vector<LockStatus>> Tables::list(const ListQuery& query, const Moment& moment) {
+    const auto all = names(query);
+    if (!all) return std::unexpected(all.error());
+    std::vector<LockStatus> found;
+    found.reserve(all->size());
+    for (const std::string& text : *all) {
+        const auto name = LockName::parse(text);
+        if (!name) return std::unexpected(unreadable(text, "the record"));
+        const auto stored = find(*name, moment);
+        if (!stored) return std::unexpected(stored.error());
+        if (!*stored) return std::unexpected(unreadable(text, "the record"));
+        const Record& record = (*stored)->record;
+        if (!query.with_free && !record.held) continue;
+        if (query.changed_since && record.changed_at < *query.changed_since) continue;
+        const auto waiting = queue(*name, std::nullopt, moment);
+        if (!waiting) return std::unexpected(waiting.error());
+        found.push_back(kernel::status_of(record, waiting->queue.waiters, moment.now));
+    }
+    return found;
+}
+
+Result<std::vector<AuditEvent>> Tables::history(const HistoryQuery& query) {
+    static const std::string of_one = fmt::format(
+        "SELECT {} FROM holdfast_audit WHERE name = ?3 AND seq > ?4 AND at >= ?1 ORDER BY seq DESC LIMIT ?2",
+        event_columns());
+    static const std::string of_all = fmt::format(
+        "SELECT {} FROM holdfast_audit WHERE at >= ?1 ORDER BY at DESC, name DESC, seq DESC LIMIT ?2", event_columns());
+    Query rows(database_, query.name ? of_one : of_all);
+    rows.bind(query.since ? query.since->time_since_epoch().count() : std::numeric_limits<std::int64_t>::min());
+    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
+    rows.bind(static_cast<std::int64_t>(std::min(query.limit.value_or(most), most)));
+    if (query.name)
+        rows.bind(query.name->text()).bind(static_cast<std::int64_t>(std::min<std::uint64_t>(query.after_seq, most)));
+    std::vector<AuditEvent> events;
+    while (true) {
+        const auto row = rows.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row) break;
+        auto event = read_event(rows);
+        if (!event) return std::unexpected(event.error());
+        events.push_back(std::move(*event));
+    }
+    std::ranges::reverse(events);
+    return events;
+}
+
+}  // namespace holdfast::stores::sqlite

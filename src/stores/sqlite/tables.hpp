@@ -1,0 +1,62 @@
+#pragma once
+
+#include "holdfast/store.hpp"
+#include "kernel/rebase.hpp"
+#include "kernel/step.hpp"
+#include "stores/sqlite/database.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace holdfast::stores::sqlite {
+
+/// One reading of the host's clocks, by which a whole transaction judges.
+struct Moment {
+    Instant now;
+    kernel::ClockMark mark;
+
+    [[nodiscard]] static Moment of(const Clock& clock) { return {clock.wall(), kernel::mark_of(clock)}; }
+};
+
+/// What a step reads of a lock's queue, and the tickets in it that have run out.
+struct QueueView {
+    kernel::Queue queue{};
+    std::vector<LockId> dead{};  ///< Those before the head, without the requester's own.
+};
+
+/// A record with deadlines as of the moment of reading.
+struct Found {
+    kernel::Record record;
+    bool of_earlier_boot = false;
+};
+
+/// What Holdfast reads and writes, inside a transaction of the caller.
+class Tables {
+public:
+    explicit Tables(Database& database) : database_(database) {}
+
+    /// With deadlines as of `moment`. A lock that was never used is blank.
+    [[nodiscard]] Result<Found> record(const LockName& name, const Moment& moment);
+    [[nodiscard]] Result<QueueView> queue(const LockName& name, std::optional<LockId> own, const Moment& moment);
+    /// Only whether it rose matters, so it is not checked against the row's checksum.
+    [[nodiscard]] Result<std::uint64_t> seq(const LockName& name);
+
+    /// Whether `record` was blank before decides between adding and changing.
+    [[nodiscard]] Result<void> put_record(const kernel::Record& record, bool is_new, const Moment& moment);
+    [[nodiscard]] Result<void> put_ticket(const LockName& name, const kernel::Ticket& ticket, const Moment& moment);
+    [[nodiscard]] Result<void> drop_ticket(const LockName& name, const LockId& lock_id);
+    [[nodiscard]] Result<void> add_event(const AuditEvent& event);
+
+    [[nodiscard]] Result<std::vector<LockStatus>> list(const ListQuery& query, const Moment& moment);
+    [[nodiscard]] Result<std::vector<AuditEvent>> history(const HistoryQuery& query);
+
+private:
+    [[nodiscard]] Result<std::optional<Found>> find(const LockName& name, const Moment& moment);
+    [[nodiscard]] Result<std::optional<kernel::Ticket>> ticket(const LockName& name, std::string_view lock_id,
+                                                               const Moment& moment);
+    [[nodiscard]] Result<std::vector<std::string>> names(const ListQuery& query);
+
+    Database& database_;
+};
+
+}  // namespace holdfast::stores::sqlite

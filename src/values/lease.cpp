@@ -1,0 +1,164 @@
+#include "holdfast/lease.hpp"
+
+#include "values/hex.hpp"
+#include "values/sha256.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <pwd.h>
+#include <span>
+#include <sstream>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace holdfast {
+namespace {
+
+std::array<std::uint8_t, 16> random_bytes() {
+    std::array<std::uint8_t, 16> bytes{};
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
+        // Without entropy no identity is safe, and going on with a guessable one would be worse than ending.
+        if (got < 0 && errno != EINTR) std::abort();
+        if (got > 0) done += static_cast<std::size_t>(got);
+    }
+    return bytes;
+}
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
+}
+
+std::string user_name() {
+    // Not getenv("USER"): sudo and containers leave it wrong, and two users must not look alike.
+    std::array<char, 4096> buffer{};
+    passwd entry{};
+    passwd* found = nullptr;
+    const bool known = getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
+    return known ? found->pw_name : std::to_string(geteuid());
+}
+
+/// Field 22 of /proc/self/stat: what tells this process from a later one with the same pid.
+std::string start_time() {
+    std::ifstream file("/proc/self/stat");
+    std::string stat((std::istreambuf_iterator<char>(file)), {});
+    // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+    std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
+    std::string field;
+    for (int i = 3; i <= 22; ++i) fields >> field;
+    return field.empty() ? "0" : field;
+}
+
+bool is_number(std::string_view text) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+Result<LockName> LockName::parse(std::string_view text) {
+    const auto bad = [&](std::string_view why) {
+        return fail(Errc::name_invalid,
+                    fmt::format("\"{}\" cannot name a lock: {}", printable(text.substr(0, 300)), why));
+    };
+    if (text.empty()) return fail(Errc::name_invalid, "a lock's name cannot be empty; name it like migrate/prod");
+    if (text.size() > max_bytes) return bad(fmt::format("it has {} bytes, and {} is the most", text.size(), max_bytes));
+    if (has_control(text)) return bad("it contains a control character");
+    if (!is_utf8(text)) return bad("it is not UTF-8");
+    return LockName(std::string(text));
+}
+
+template <class Tag>
+Uuid<Tag> Uuid<Tag>::random() {
+    auto bytes = random_bytes();
+    bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
+    bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);
+    return Uuid(bytes);
+}
+
+template <class Tag>
+Result<Uuid<Tag>> Uuid<Tag>::parse(std::string_view text) {
+    Bytes bytes{};
+    std::string digits;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash != (text[i] == '-')) return fail(Errc::usage, "not a UUID");
+        if (!dash) digits += text[i];
+    }
+    if (text.size() != 36 || !from_hex(digits, bytes)) return fail(Errc::usage, "not a UUID");
+    return Uuid(bytes);
+}
+
+template <class Tag>
+std::string Uuid<Tag>::text() const {
+    const std::string digits = to_hex(bytes_);
+    const auto part = [&](std::size_t from, std::size_t count) { return std::string_view(digits).substr(from, count); };
+    return fmt::format("{}-{}-{}-{}-{}", part(0, 8), part(8, 4), part(12, 4), part(16, 4), part(20, 12));
+}
+
+template class Uuid<LockIdTag>;
+template class Uuid<StoreIdTag>;
+
+bool KeyHash::operator==(const KeyHash& other) const {
+    unsigned difference = 0;
+    for (std::size_t i = 0; i < digest.size(); ++i)
+        difference |= static_cast<unsigned>(digest[i]) ^ static_cast<unsigned>(other.digest[i]);
+    return difference == 0;
+}
+
+LeaseKey LeaseKey::random() { return LeaseKey(random_bytes()); }
+KeyHash LeaseKey::hash() const { return {sha256(bytes_)}; }
+std::string LeaseKey::reveal() const { return to_hex(bytes_); }
+
+Result<Credentials> Credentials::parse(std::string_view text) {
+    const auto bad = fail(Errc::usage, "a lease is written <lock_id>.<lease_key>, as acquire prints it");
+    const auto dot = text.find('.');
+    if (dot == std::string_view::npos) return bad;
+    const auto lock_id = LockId::parse(text.substr(0, dot));
+    LeaseKey::Bytes key{};
+    if (!lock_id || !from_hex(text.substr(dot + 1), key)) return bad;
+    return Credentials{*lock_id, LeaseKey(key)};
+}
+
+Result<Ttl> Ttl::of(std::chrono::milliseconds time) {
+    if (time < shortest || time > longest)
+        return fail(Errc::usage, fmt::format("a lease of {} ms is outside the limits of {} and {}", time.count(),
+                                             to_words(shortest), to_words(longest)));
+    return Ttl(time);
+}
+
+Holder Holder::this_process() {
+    return {fmt::format("{}:{}:{}:{}", host_name(), user_name(), getpid(), start_time()), ""};
+}
+
+std::string Holder::display() const {
+    const auto start = text.rfind(':');
+    if (start == std::string::npos || start == 0) return text;
+    const auto pid = text.rfind(':', start - 1);
+    if (pid == std::string::npos || pid == 0) return text;
+    const auto name = text.rfind(':', pid - 1);
+    if (name == std::string::npos || name == 0) return text;
+    const std::string_view all = text;
+    const auto pid_text = all.substr(pid + 1, start - pid - 1);
+    if (!is_number(pid_text) || !is_number(all.substr(start + 1))) return text;
+    return fmt::format("{}@{} (pid {})", all.substr(name + 1, pid - name - 1), all.substr(0, name), pid_text);
+}
+
+std::string_view name_of(LockState state) {
+    switch (state) {
+        case LockState::free: return "free";
+        case LockState::held: return "held";
+        case LockState::expired: return "expired";
+    }
+    std::abort();
+}
+
+}  // namespace holdfast

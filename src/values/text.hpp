@@ -1,0 +1,26 @@
+#pragma once
+
+#include "holdfast/error.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+
+/// Well-formed UTF-8, without overlong forms and surrogates.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+/// Whether any byte is a control character (C0, DEL, or C1 in UTF-8).
+[[nodiscard]] bool has_control(std::string_view text);
+
+/// `500ms`, `30s`, `5m`, `1h30m`, `2d`: units from large to small, each once. Refused with `usage`.
+[[nodiscard]] Result<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+/// For people: `850 ms`, `24 s`, `5 min 30 s`, `2 h`, `3 d 4 h`.
+[[nodiscard]] std::string to_words(std::chrono::milliseconds time);
+
+/// Makes text safe to print on a terminal: control characters become `\n`, `\x1b`.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace holdfast

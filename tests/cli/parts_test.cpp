@@ -1,0 +1,82 @@
+// Small parts of the command line by themselves.
+#include "cli/nearest.hpp"
+#include "cli/option.hpp"
+#include "cli/parse.hpp"
+#include "cli/places.hpp"
+#include "cli/show.hpp"
+#include "json/value.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::cli {
+namespace {
+
+TEST(Nearest, FindsASlipOfThePenAndNothingElse) {
+    const std::vector<std::string> known{"--ttl", "--wait", "--reason"};
+    EXPECT_EQ(nearest("--tll", known), "--ttl");
+    EXPECT_EQ(nearest("--resaon", known), "--reason");
+    EXPECT_EQ(nearest("--completely-different", known), "");
+    EXPECT_EQ(nearest("", {"a"}), "");
+    EXPECT_EQ(nearest(std::string(100'000, 'x'), known), "");
+}
+
+TEST(ShellQuoting, LeavesPlainWordsAndMakesAnythingElseOneWord) {
+    EXPECT_EQ(shell_quoted("migrate/prod"), "migrate/prod");
+    EXPECT_EQ(shell_quoted(""), "''");
+    EXPECT_EQ(shell_quoted("a b"), "'a b'");
+    EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+    EXPECT_EQ(shell_quoted("$(x)"), "'$(x)'");
+    EXPECT_EQ(shell_quoted("~"), "'~'");
+}
+
+TEST(StoreInAFile, CountsRelativePathsFromThatFilesFolder) {
+    EXPECT_EQ(store_from("sqlite:locks.db", "/p"), "sqlite:/p/locks.db");
+    EXPECT_EQ(store_from("file:a/b?sync=off", "/p"), "file:/p/a/b?sync=off");
+    EXPECT_EQ(store_from("sqlite:x", "/100%?"), "sqlite:/100%25%3f/x");
+    EXPECT_EQ(store_from("sqlite:/abs", "/p"), "sqlite:/abs");
+    EXPECT_EQ(store_from("redis://h/0", "/p"), "redis://h/0");
+    EXPECT_EQ(store_from("memory:", "/p"), "memory:");
+    EXPECT_EQ(store_from("nonsense", "/p"), "nonsense");
+}
+
+TEST(OptionNames, FollowFromTheFlag) {
+    EXPECT_EQ(variable_of(opt::max_hold), "HOLDFAST_MAX_HOLD");
+    EXPECT_EQ(key_of(opt::max_hold), "max_hold");
+    EXPECT_EQ(spelling_of(opt::reason), "-m, --reason T");
+}
+
+TEST(Parsing, TakesFlagsBeforeAndAfterTheCommand) {
+    const auto line = parse({"--json", "-s", "memory:", "override", "-q", "request", "name", "--reason=x y"});
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(line->command->name, "override request");
+    EXPECT_EQ(line->words, std::vector<std::string>{"name"});
+    EXPECT_EQ(line->given.at("reason"), std::vector<std::string>{"x y"});
+    EXPECT_EQ(line->given.at("store"), std::vector<std::string>{"memory:"});
+    EXPECT_EQ(line->given.at("quiet"), std::vector<std::string>{"on"});
+}
+
+TEST(Parsing, LetsTheLastValueCountAndKeepsListsWhole) {
+    const auto line =
+        parse({"acquire", "a", "--ttl", "1s", "--ttl", "2s", "--unless-held", "[x,y]", "--unless-held", "z"});
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(line->given.at("ttl"), std::vector<std::string>{"2s"});
+    EXPECT_EQ(line->given.at("unless-held"), (std::vector<std::string>{"[x,y]", "z"}));
+}
+
+TEST(Parsing, AnEmptyValueDoesNotSwallowTheNextWord) {
+    const auto line = parse({"release", "--lease=", "a"});
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(line->words, std::vector<std::string>{"a"});
+    EXPECT_EQ(line->given.at("lease"), std::vector<std::string>{""});
+}
+
+TEST(Json, WritesAnyTextAsAValidDocument) {
+    EXPECT_EQ(json::Value::text("a\"b\\\n").written(), R"("a\"b\\\n")");
+    EXPECT_EQ(json::Value::text("\xff").written(), R"("\\xff")");
+    EXPECT_EQ(json::Value::text_or_null("").written(), "null");
+    EXPECT_EQ(json::Object().set("a", json::Value::array({json::Value::boolean(true), json::Value()})).done().written(),
+              R"({"a":[true,null]})");
+}
+
+}  // namespace
+}  // namespace holdfast::cli

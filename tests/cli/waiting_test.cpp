@@ -1,0 +1,124 @@
+// Waiting in line and following what happens, with real processes.
+#include "sandbox.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+
+namespace holdfast::cli_test {
+namespace {
+
+class Waiting : public testing::TestWithParam<std::string> {
+protected:
+    void SetUp() override { box.environment["HOLDFAST_STORE"] = GetParam(); }
+
+    std::int64_t waiters() { return box.run({"status", "a", "--json"}).json().number("/waiters"); }
+    std::string lease() { return box.run({"acquire", "a", "--ttl", "1h", "--json"}).json().text("/lease"); }
+    void release(const std::string& lease) {
+        ASSERT_EQ(box.run({"release", "a"}, {{"HOLDFAST_LEASE", lease}}).status, 0);
+    }
+
+    Sandbox box;
+};
+
+TEST_P(Waiting, WhoWaitsGetsTheLockWhenItIsReleased) {
+    const std::string first = lease();
+    auto second = box.start({"acquire", "a", "--wait", "1m", "--json"});
+    ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
+    release(first);
+    const auto granted = second.wait();
+    EXPECT_EQ(granted.status, 0) << granted.out << granted.err;
+    EXPECT_EQ(waiters(), 0);
+    EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/lock_id"), granted.json().text("/lock_id"));
+}
+
+TEST_P(Waiting, ForeverIsAWaitToo) {
+    const std::string first = lease();
+    auto second = box.start({"acquire", "a", "--wait", "forever", "--json"});
+    ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
+    release(first);
+    EXPECT_EQ(second.wait().status, 0);
+}
+
+TEST_P(Waiting, WhoComesFirstIsServedFirst) {
+    const std::string first = lease();
+    auto second = box.start({"acquire", "a", "--wait", "1m", "--holder", "second", "--ttl", "1h", "--json"});
+    ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
+    auto third = box.start({"acquire", "a", "--wait", "1m", "--holder", "third", "--ttl", "1h", "--json"});
+    ASSERT_TRUE(eventually([&] { return waiters() == 2; }));
+    release(first);
+    const auto granted = second.wait();
+    ASSERT_EQ(granted.status, 0);
+    EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/holder"), "second");
+    release(granted.json().text("/lease"));
+    EXPECT_EQ(third.wait().status, 0);
+}
+
+TEST_P(Waiting, AWaitThatEndsIsAConflictAndLeavesTheLine) {
+    lease();
+    const auto ended = box.run({"acquire", "a", "--wait", "200ms", "--json"});
+    EXPECT_EQ(ended.status, 75);
+    EXPECT_EQ(ended.code(), "E_LOCK_CONFLICT");
+    EXPECT_EQ(waiters(), 0);
+    EXPECT_EQ(box.run({"acquire", "a", "-n"}, {{"HOLDFAST_WAIT", "forever"}}).status, 75);
+}
+
+TEST_P(Waiting, ASignalEndsTheWaitAndLeavesTheLine) {
+    const std::string first = lease();
+    for (const int number : {SIGTERM, SIGINT}) {
+        auto second = box.start({"acquire", "a", "--wait", "forever", "--json"});
+        ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
+        second.signal(number);
+        const auto ended = second.wait();
+        EXPECT_EQ(ended.status, 128 + number);
+        EXPECT_EQ(ended.code(), "E_LOCK_CONFLICT");
+        EXPECT_EQ(waiters(), 0);
+    }
+    release(first);
+    EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/state"), "free");
+}
+
+TEST_P(Waiting, WatchPrintsEachMatchingEventOnALineOfItsOwn) {
+    // The store must be there and have a past, which watch does not repeat.
+    release(lease());
+    auto watch = box.start({"watch", "b/*x", "--json"});
+    auto follow = box.start({"history", "--follow", "--json"});
+    ASSERT_TRUE(eventually([&] { return std::ranges::count(follow.out(), '\n') == 2; }));
+    // Until watch has taken its first look, an event may count as its past.
+    int made = 0;
+    ASSERT_TRUE(eventually([&] {
+        EXPECT_EQ(box.run({"acquire", "b/" + std::to_string(made++), "--ttl", "1h"}).status, 0);
+        EXPECT_EQ(box.run({"acquire", "b/" + std::to_string(made) + "x", "--ttl", "1h"}).status, 0);
+        return !watch.out().empty();
+    }));
+    ASSERT_TRUE(eventually([&] { return std::ranges::count(follow.out(), '\n') == 2 + 2 * made; }));
+    watch.signal(SIGTERM);
+    follow.signal(SIGINT);
+    const auto seen = watch.wait();
+    EXPECT_EQ(seen.status, 128 + SIGTERM);
+    EXPECT_EQ(follow.wait().status, 128 + SIGINT);
+    std::istringstream lines(seen.out);
+    for (std::string text; std::getline(lines, text);) {
+        const auto line = Document::parse(text);
+        ASSERT_TRUE(line) << text;
+        EXPECT_EQ(line->text("/event"), "acquired");
+        EXPECT_THAT(line->text("/name"), testing::MatchesRegex("b/.*x"));
+    }
+}
+
+TEST_P(Waiting, WatchEndsQuietlyWhenNobodyReadsAnyMore) {
+    release(lease());
+    const std::string script = std::string("'") + HOLDFAST_PROGRAM + "' history --follow | head -n 1";
+    const auto pipe = box.run_program({"/bin/sh", "-c", script});
+    EXPECT_EQ(pipe.status, 0);
+    EXPECT_EQ(pipe.err, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Waiting, testing::ValuesIn(stores()),
+                         [](const auto& test) { return test.param.substr(0, test.param.find(':')); });
+
+}  // namespace
+}  // namespace holdfast::cli_test

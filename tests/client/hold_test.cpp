@@ -1,0 +1,186 @@
+// Goal: a hold is renewed as long as it lives, is called lost in time when it cannot be, and never comes
+// back. Method: the memory store on the real clock with short leases, behind a line that can be cut.
+
+#include "holdfast/hold.hpp"
+
+#include "client/event_log.hpp"
+#include "client/faulty_store.hpp"
+#include "holdfast/open.hpp"
+#include "support/matchers.hpp"
+#include "support/requests.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using enum HoldEventKind;
+
+class HoldTest : public testing::Test {
+protected:
+    Deadline soon() const { return Deadline::in(host_clock(), 5s); }
+    LockStatus look(const LockName& name) { return must(inner_->inspect(name, soon())); }
+    HoldOptions short_lease(std::chrono::milliseconds ttl = 300ms) {
+        HoldOptions options;
+        options.holder = {"alice", ""};
+        options.ttl = lasting(ttl);
+        options.observer = log_.observer();
+        return options;
+    }
+
+    std::unique_ptr<Store> inner_ = must(open_store("memory:"));
+    FaultyStore store_{*inner_};
+    EventLog log_;
+    const LockName name_ = lock("deploy/web");
+};
+
+TEST_F(HoldTest, IsRenewedLongerThanItsTtl) {
+    auto held = must(hold(store_, name_, short_lease()));
+    const auto token = held.token();
+    const Boottime first_deadline = held.deadline();
+    log_.await(renewed, 5);  // Five thirds of the ttl.
+    EXPECT_EQ(look(name_).state, LockState::held);
+    EXPECT_EQ(held.token(), token);
+    EXPECT_GT(held.deadline(), first_deadline);
+    EXPECT_THAT(held.release(), Granted());
+    EXPECT_EQ(look(name_).state, LockState::free);
+}
+
+TEST_F(HoldTest, ReleasesInTheDestructor) {
+    {
+        auto held = must(hold(store_, name_, short_lease(10s)));
+    }
+    EXPECT_EQ(look(name_).state, LockState::free);
+    EXPECT_THAT(log_.kinds(), ElementsAre(acquiring, acquired, released));
+}
+
+TEST_F(HoldTest, IsRefusedWithTheHolderWhenSomebodyElseHolds) {
+    must(inner_->apply_one(by_bob(name_), soon()));
+    const auto refused = hold(store_, name_, short_lease());
+    ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(refused.error().holder->lease->holder.text, "bob");
+    EXPECT_THAT(log_.kinds(), ElementsAre(acquiring, blocked));
+}
+
+TEST_F(HoldTest, SurvivesFailedRenewalsWhileTimeIsLeft) {
+    auto held = must(hold(store_, name_, short_lease(600ms)));
+    store_.cut();
+    const int before = store_.applied();
+    while (store_.applied() < before + 2) std::this_thread::yield();
+    store_.heal();
+    log_.await(renewed);
+    EXPECT_FALSE(held.loss());
+    EXPECT_THAT(held.release(), Granted());
+}
+
+TEST_F(HoldTest, IsLostBeforeTheStoreLetsAnybodyElseIn) {
+    auto held = must(hold(store_, name_, short_lease()));
+    LockState at_loss = LockState::free;
+    const std::stop_callback seen(held.lost(), [&] { at_loss = look(name_).state; });
+    store_.cut();
+    log_.await(lost);
+    EXPECT_EQ(at_loss, LockState::held);
+    EXPECT_EQ(held.loss()->code, Errc::lock_expired);
+}
+
+TEST_F(HoldTest, StaysLostWhenTheStoreComesBack) {
+    auto held = must(hold(store_, name_, short_lease()));
+    store_.cut();
+    log_.await(lost);
+    store_.heal();
+    const int before = store_.applied();
+    EXPECT_THAT(held.release(), RefusedWith(Errc::lock_expired));
+    EXPECT_EQ(store_.applied(), before) << "a lost hold talked to the store";
+    EXPECT_TRUE(held.lost().stop_requested());
+}
+
+TEST_F(HoldTest, AnUnknownAnswerNeverExtendsIt) {
+    auto held = must(hold(store_, name_, short_lease()));
+    const Boottime deadline = held.deadline();
+    store_.lose_answers(1000);
+    log_.await(lost);
+    EXPECT_EQ(held.deadline(), deadline);
+}
+
+TEST_F(HoldTest, HearsThatItWasBroken) {
+    auto held = must(hold(store_, name_, short_lease(600ms)));
+    must(inner_->apply_one(Break{name_, held.credentials().lock_id, "operator", "stuck"}, soon()));
+    log_.await(lost);
+    EXPECT_THAT(log_.kinds(), testing::IsSupersetOf({broken, lost}));
+    EXPECT_EQ(held.loss()->code, Errc::lock_not_held);
+    EXPECT_THAT(held.release(), RefusedWith(Errc::lock_not_held));
+}
+
+TEST_F(HoldTest, HearsThatItWasHandedOver) {
+    auto held = must(hold(store_, name_, short_lease(600ms)));
+    must(inner_->apply_one(Transfer{name_, held.credentials(), {"bob", ""}, Credentials::random(), ""}, soon()));
+    log_.await(lost);
+    EXPECT_THAT(log_.kinds(), testing::IsSupersetOf({transferred, lost}));
+}
+
+TEST_F(HoldTest, EndsAtItsLongestHold) {
+    auto options = short_lease();
+    options.max_hold = 500ms;
+    auto held = must(hold(store_, name_, options));
+    log_.await(lost);
+    EXPECT_EQ(held.loss()->code, Errc::lock_expired);
+    EXPECT_LE(held.lease().expires_at, *held.lease().max_until);
+}
+
+TEST_F(HoldTest, WithoutRenewalEndsAfterOneTtl) {
+    auto options = short_lease();
+    options.renew = false;
+    auto held = must(hold(store_, name_, options));
+    log_.await(lost);
+    EXPECT_EQ(held.lease().renew_seq, 0U);
+}
+
+TEST_F(HoldTest, FindsItsGrantWhenTheAnswerWasLost) {
+    store_.lose_answers(1);
+    auto options = short_lease(10s);
+    options.wait = 5s;
+    auto held = must(hold(store_, name_, options));
+    EXPECT_EQ(look(name_).lease->lock_id, held.credentials().lock_id);
+    EXPECT_EQ(held.token(), look(name_).token);
+}
+
+TEST_F(HoldTest, ReleaseIsRepeatedWhenItsAnswerWasLost) {
+    auto held = must(hold(store_, name_, short_lease(10s)));
+    store_.lose_answers(1);
+    EXPECT_THAT(held.release(), Granted());
+    EXPECT_EQ(look(name_).state, LockState::free);
+}
+
+TEST_F(HoldTest, TriesAgainAsOftenAsItWasTold) {
+    must(inner_->apply_one(by_bob(name_), soon()));
+    auto options = short_lease();
+    options.retry = {3, 5ms, Growth::linear};
+    EXPECT_THAT(hold(store_, name_, options), RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(store_.applied(), 4);
+    EXPECT_EQ(look(name_).waiters, 0U) << "a caller that does not queue left a ticket";
+}
+
+TEST_F(HoldTest, WithLockGivesTheValueOfTheWorkAndReleases) {
+    const auto doubled = with_lock(store_, name_, short_lease(10s), [&](Hold& held) {
+        EXPECT_EQ(look(name_).token, held.token());
+        return 21 * 2;
+    });
+    EXPECT_EQ(must(doubled), 42);
+    EXPECT_EQ(look(name_).state, LockState::free);
+}
+
+TEST_F(HoldTest, WithLockDropsTheValueOfWorkThatLostItsLock) {
+    const auto result = with_lock(store_, name_, short_lease(600ms), [&](Hold& held) {
+        must(inner_->apply_one(Break{name_, held.credentials().lock_id, "operator", ""}, soon()));
+        log_.await(lost);
+        return 42;
+    });
+    EXPECT_THAT(result, RefusedWith(Errc::lock_not_held));
+}
+
+}  // namespace
+}  // namespace holdfast::tests

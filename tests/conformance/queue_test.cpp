@@ -1,0 +1,161 @@
+// The queue is fair: who came first is served first, and who is gone is passed over.
+#include "conformance/store_conformance.hpp"
+
+namespace holdfast::tests {
+
+using namespace std::chrono_literals;
+
+TEST_P(StoreConformance, OnlyTheFirstInLineMayTakeAFreeLock) {
+    const Acquire alice = by_alice(lock("x"));
+    const Acquire bob = queued(by_bob(lock("x")));
+    const Acquire carol = queued(by_carol(lock("x")));
+    granted(alice);
+    EXPECT_THAT(apply(bob), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(carol), RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(inspect(lock("x")).waiters, 2U);
+    granted(release(alice));
+
+    EXPECT_THAT(apply(carol), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(by_alice(lock("x"))), RefusedWith(Errc::lock_conflict))
+        << "who does not wait has no place in line";
+    EXPECT_EQ(granted(bob).lock.waiters, 1U);
+    granted(release(bob));
+    EXPECT_EQ(granted(carol).lock.waiters, 0U);
+    expect_whole_chain(lock("x"));
+}
+
+TEST_P(StoreConformance, FiftyWaitersAreServedInTheOrderOfTheirArrival) {
+    const Acquire first = by_alice(lock("x"), 1h);
+    granted(first);
+    std::vector<Acquire> line{first};
+    for (int waiter = 0; waiter < 50; ++waiter) {
+        line.push_back(queued(by("waiter " + std::to_string(waiter), lock("x"), 1h), 1h));
+        EXPECT_THAT(apply(line.back()), RefusedWith(Errc::lock_conflict));
+    }
+    for (std::size_t next = 1; next < line.size(); ++next) {
+        granted(release(line[next - 1]));
+        if (next + 1 < line.size()) {
+            EXPECT_THAT(apply(line.back()), RefusedWith(Errc::lock_conflict));
+        }
+        EXPECT_EQ(granted(line[next]).lock.waiters, line.size() - 1 - next);
+    }
+}
+
+TEST_P(StoreConformance, RepeatingTheRequestKeepsThePlaceInLine) {
+    granted(by_alice(lock("x"), 1s));
+    const Acquire bob = queued(by_bob(lock("x")), 600ms);
+    const Acquire carol = queued(by_carol(lock("x")), 10s);
+    EXPECT_FALSE(apply(bob));
+    EXPECT_FALSE(apply(carol));
+    elapse(500ms);
+    EXPECT_FALSE(apply(bob));
+    elapse(500ms);
+    EXPECT_THAT(apply(carol), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+TEST_P(StoreConformance, AWaiterWhoStopsAskingDropsOut) {
+    granted(by_alice(lock("x"), 1s));
+    EXPECT_FALSE(apply(queued(by_bob(lock("x")), 500ms)));
+    const Acquire carol = queued(by_carol(lock("x")), 10s);
+    EXPECT_FALSE(apply(carol));
+    elapse(1s);
+    EXPECT_EQ(inspect(lock("x")).waiters, 1U);
+    EXPECT_THAT(apply(carol), Granted());
+}
+
+TEST_P(StoreConformance, WhoComesBackAfterItsTicketRanOutIsLastInLine) {
+    granted(by_alice(lock("x"), 10s));
+    const Acquire bob = queued(by_bob(lock("x")), 500ms);
+    const Acquire carol = queued(by_carol(lock("x")), 1h);
+    EXPECT_FALSE(apply(bob));
+    EXPECT_FALSE(apply(carol));
+    elapse(1s);
+    EXPECT_FALSE(apply(bob));
+    EXPECT_EQ(inspect(lock("x")).waiters, 2U);
+    elapse(9s);
+    EXPECT_THAT(apply(bob), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(carol), Granted());
+}
+
+TEST_P(StoreConformance, CancellingLeavesTheLine) {
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_FALSE(apply(bob));
+    EXPECT_THAT(apply(cancel(bob)), Granted());
+    EXPECT_THAT(apply(cancel(bob)), Granted());
+    EXPECT_EQ(inspect(lock("x")).waiters, 0U);
+    granted(release(alice));
+    EXPECT_THAT(apply(by_carol(lock("x"))), Granted());
+}
+
+TEST_P(StoreConformance, CancellingAfterTheGrantGivesItBack) {
+    const Acquire bob = queued(by_bob(lock("x")));
+    granted(bob);
+    EXPECT_THAT(apply(cancel(bob)), Granted());
+    EXPECT_EQ(inspect(lock("x")).state, LockState::free);
+    EXPECT_EQ(kinds(lock("x")), (std::vector{EventKind::acquired, EventKind::released}));
+}
+
+TEST_P(StoreConformance, ATicketCannotBeCancelledOrUsedWithoutItsKey) {
+    granted(by_alice(lock("x"), 1s));
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_FALSE(apply(bob));
+    Acquire thief = queued(by_carol(lock("x")));
+    thief.as.lock_id = bob.as.lock_id;
+    EXPECT_THAT(apply(cancel(thief)), Granted());
+    EXPECT_EQ(inspect(lock("x")).waiters, 1U);
+    elapse(1s);
+    EXPECT_THAT(apply(thief), RefusedWith(Errc::denied));
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+TEST_P(StoreConformance, ATicketThatRanOutProtectsNobody) {
+    granted(by_alice(lock("x"), 10s));
+    const Acquire bob = queued(by_bob(lock("x")), 500ms);
+    EXPECT_FALSE(apply(bob));
+    elapse(1s);
+    Acquire same_id = by_carol(lock("x"));
+    same_id.as.lock_id = bob.as.lock_id;
+    EXPECT_THAT(apply(same_id), RefusedWith(Errc::lock_conflict))
+        << "the same answer whether or not it is still stored";
+    elapse(9s);
+    EXPECT_THAT(apply(same_id), Granted());
+}
+
+TEST_P(StoreConformance, WaitingWritesNoAuditEvent) {
+    granted(by_alice(lock("x")));
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_FALSE(apply(bob));
+    granted(cancel(bob));
+    EXPECT_EQ(inspect(lock("x")).seq, 1U);
+    expect_whole_chain(lock("x"));
+}
+
+TEST_P(StoreConformance, AQueueBehindAnExcludingLockIsServedInOrderToo) {
+    const Acquire freeze = by_alice(lock("freeze"));
+    granted(freeze);
+    Acquire bob = queued(by_bob(lock("x")));
+    Acquire carol = queued(by_carol(lock("x")));
+    bob.unless_held = carol.unless_held = {lock("freeze")};
+    EXPECT_FALSE(apply(bob));
+    EXPECT_FALSE(apply(carol));
+    granted(release(freeze));
+    EXPECT_THAT(apply(carol), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+TEST_P(StoreConformance, TicketsSurviveReopening) {
+    if (!GetParam().survives_reopen) GTEST_SKIP() << GetParam().name << " forgets when it is closed";
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_FALSE(apply(bob));
+    ASSERT_THAT(harness().reopen(), Granted());
+    granted(release(alice));
+    EXPECT_THAT(apply(by_carol(lock("x"))), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+}  // namespace holdfast::tests

@@ -1,0 +1,78 @@
+// Waiting for a change ends with the change. The clock of these tests stands still, so a wait that
+// missed it would never end by itself: the watchdog then moves the clock past the deadline and complains.
+#include "conformance/store_conformance.hpp"
+
+#include <future>
+#include <thread>
+
+namespace holdfast::tests {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Waits on `store` in a thread, makes the change, and says whether the wait ended because of it.
+template <class Change>
+bool wakes(StoreHarness& harness, Store& store, const Watch& watch, Change change) {
+    std::promise<void> waiting;
+    auto woken = std::async(std::launch::async, [&] {
+        waiting.set_value();
+        return store.wait_for_change(watch, Deadline::in(harness.clock(), 1h));
+    });
+    waiting.get_future().wait();
+    change();
+    const bool in_time = woken.wait_for(60s) == std::future_status::ready;
+    if (!in_time) harness.elapse(2h);
+    return woken.get().has_value() && in_time;
+}
+
+}  // namespace
+
+TEST_P(StoreConformance, AWaitEndsWhenTheLockIsReleased) {
+    const Acquire alice = by_alice(lock("x"));
+    const std::uint64_t seen = granted(alice).lock.seq;
+    EXPECT_TRUE(wakes(harness(), store(), {.name = lock("x"), .seen_seq = seen}, [&] { granted(release(alice)); }));
+    EXPECT_GT(inspect(lock("x")).seq, seen);
+}
+
+TEST_P(StoreConformance, AWaitEndsWhenAnotherStoreObjectReleasesTheLock) {
+    if (!GetParam().shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
+    const auto other = must(harness().open_another());
+    for (int round = 0; round < 5; ++round) {
+        const Acquire alice = by_alice(lock("x"));
+        const std::uint64_t seen = granted(alice).lock.seq;
+        EXPECT_TRUE(wakes(harness(), store(), {.name = lock("x"), .seen_seq = seen},
+                          [&] { must(other->apply_one(release(alice), soon())); }));
+    }
+}
+
+TEST_P(StoreConformance, AWaitForAChangeThatHasHappenedEndsAtOnce) {
+    const Acquire alice = by_alice(lock("x"));
+    const std::uint64_t seen = granted(alice).lock.seq;
+    granted(renewal(alice));
+    EXPECT_TRUE(wakes(harness(), store(), {.name = lock("x"), .seen_seq = seen}, [] {}));
+}
+
+TEST_P(StoreConformance, AWaitOnAStoreThatIsNotThereYetEndsWithItsFirstUse) {
+    EXPECT_TRUE(wakes(harness(), store(), {.name = lock("x")}, [&] { granted(by_alice(lock("x"))); }));
+}
+
+TEST_P(StoreConformance, AWaitInLineEndsWhenTheLockIsReleased) {
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x")), 1h);
+    EXPECT_FALSE(apply(bob));
+    const Watch watch{.name = lock("x"), .seen_seq = inspect(lock("x")).seq, .ticket = bob.as.lock_id};
+    EXPECT_TRUE(wakes(harness(), store(), watch, [&] { granted(release(alice)); }));
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+TEST_P(StoreConformance, AWaitEndsWithItsDeadlineWhenNothingHappens) {
+    const std::uint64_t seen = granted(by_alice(lock("x"), 24h)).lock.seq;
+    const Deadline deadline = Deadline::in(harness().clock(), 1s);
+    const std::jthread time([&] { elapse(2s); });
+    EXPECT_THAT(store().wait_for_change({.name = lock("x"), .seen_seq = seen}, deadline), Granted());
+    EXPECT_EQ(inspect(lock("x")).seq, seen);
+}
+
+}  // namespace holdfast::tests

@@ -1,0 +1,89 @@
+#include "guards/run_fixture.hpp"
+
+#include "support/matchers.hpp"
+#include "support/requests.hpp"
+
+#include <csignal>
+#include <fstream>
+
+namespace holdfast::tests {
+namespace {
+
+bool is_alive(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    const std::string stat((std::istreambuf_iterator<char>(file)), {});
+    const auto close = stat.rfind(')');
+    return close != std::string::npos && stat[close + 2] != 'Z' && stat[close + 2] != 'X';
+}
+
+}  // namespace
+
+RunFixture::RunFixture()
+    : roster_folder_(box_.root / "roster"), store_folder_(box_.root / "store"), name_(lock("deploy/web")) {
+    std::filesystem::create_directory(roster_folder_);
+}
+
+Args RunFixture::command(const Args& how, const Args& more_flags) const {
+    Args args{"run", "--store", "file:" + (box_.root / "store").string(), "--ttl", "1500ms"};
+    args.insert(args.end(), more_flags.begin(), more_flags.end());
+    args.insert(args.end(), {name_.text(), "--", SUBJECT, roster_folder_.string()});
+    args.insert(args.end(), how.begin(), how.end());
+    return args;
+}
+
+Running RunFixture::start_and_await(const Args& how, std::size_t processes) {
+    Running running = start(how);
+    await_roster(processes);
+    return running;
+}
+
+std::set<pid_t> RunFixture::roster() const {
+    std::set<pid_t> pids;
+    for (const auto& entry : std::filesystem::directory_iterator(roster_folder_))
+        if (entry.path().extension().empty()) pids.insert(std::stoi(entry.path().filename().string()));
+    return pids;
+}
+
+void RunFixture::await_roster(std::size_t processes) const {
+    ASSERT_TRUE(eventually([&] { return roster().size() >= processes; })) << "the child did not start";
+}
+
+bool RunFixture::anybody_alive() const {
+    for (const pid_t pid : roster())
+        if (is_alive(pid)) return true;
+    return false;
+}
+
+Instant RunFixture::last_sign_of_life() const {
+    std::int64_t last = 0;
+    for (const pid_t pid : roster()) {
+        std::int64_t time = 0;
+        std::ifstream(roster_folder_ / std::to_string(pid)) >> time;
+        last = std::max(last, time);
+    }
+    return Instant{std::chrono::milliseconds{last}};
+}
+
+LockStatus RunFixture::look() {
+    const auto store = must(open_store("file:" + store_folder_.string()));
+    return must(store->inspect(name_, soon()));
+}
+
+void RunFixture::take_store_away() {
+    const auto away = box_.root / "store-taken-away";
+    std::filesystem::rename(store_folder_, away);
+    store_folder_ = away;
+}
+
+void RunFixture::expect_that_nobody_outlived_the_lease() {
+    ASSERT_TRUE(eventually([&] { return !anybody_alive(); })) << "a process of the child was never ended";
+    const LockStatus lock = look();
+    // Free: it was released, or broken. Held: it has not run out yet, which is what we want to see.
+    if (lock.state != LockState::expired) return;
+    // This test may have looked too late, on a busy machine. The child's own word counts then.
+    EXPECT_LT(last_sign_of_life(), lock.lease->expires_at);
+}
+
+std::size_t family_size(const std::string& how) { return how == "fork" || how == "daemon" || how == "stop" ? 2 : 1; }
+
+}  // namespace holdfast::tests

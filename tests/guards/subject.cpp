@@ -1,0 +1,93 @@
+// A child for `holdfast run` that behaves in one of several awkward ways. Every process of it keeps a file
+// named by its pid in the folder ROSTER, and writes the time into it as long as it lives and runs.
+//
+// subject ROSTER obey|ignore|fork|daemon|stop|zombie|closed|pipe
+// subject ROSTER exit N, subject ROSTER die N, subject ROSTER background
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <initializer_list>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string roster;
+
+/// Lives for a minute, which is longer than any test and short enough to leave nothing behind.
+[[noreturn]] void live(bool writes_to_pipe = false) {
+    const std::string path = roster + "/" + std::to_string(getpid());
+    // Written under another name first: who sees the file finds a time in it.
+    const int file = open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    bool announced = false;
+    for (const auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {
+        const auto now =
+            std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+        const std::string text = std::to_string(now.count());
+        if (pwrite(file, text.data(), text.size(), 0) < 0) std::exit(99);
+        if (!announced) announced = rename((path + ".new").c_str(), path.c_str()) == 0;
+        if (writes_to_pipe && write(STDOUT_FILENO, "x", 1) > 0) std::_Exit(95);
+        std::this_thread::sleep_for(5ms);
+    }
+    std::_Exit(98);
+}
+
+void ignore(std::initializer_list<int> signals) {
+    for (const int signal : signals) std::signal(signal, SIG_IGN);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 3) return 97;
+    roster = argv[1];
+    const std::string how = argv[2];
+    const int number = argc > 3 ? std::atoi(argv[3]) : 0;
+    if (how == "exit") return number;
+    if (how == "die") raise(number);
+    if (how == "obey") live();
+    if (how == "ignore") {
+        ignore({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM});
+        live();
+    }
+    if (how == "fork") {
+        static_cast<void>(fork());
+        live();
+    }
+    if (how == "daemon") {
+        if (fork() == 0) setsid();
+        live();
+    }
+    if (how == "background") {
+        // Ends, and leaves a process behind.
+        if (fork() != 0) return 0;
+        live();
+    }
+    if (how == "stop") {
+        if (fork() == 0) live();
+        close(open((roster + "/" + std::to_string(getpid())).c_str(), O_WRONLY | O_CREAT, 0600));
+        raise(SIGSTOP);
+        live();
+    }
+    if (how == "zombie") {
+        if (fork() == 0) return 0;
+        live();
+    }
+    if (how == "closed") {
+        for (int fd = 0; fd < 256; ++fd) close(fd);
+        live();
+    }
+    if (how == "pipe") {
+        ignore({SIGPIPE});
+        int ends[2] = {-1, -1};
+        if (pipe(ends) != 0 || dup2(ends[1], STDOUT_FILENO) < 0) return 94;
+        close(ends[0]);
+        live(true);
+    }
+    return 96;
+}

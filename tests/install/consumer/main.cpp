@@ -1,0 +1,45 @@
+// A user's program: takes a lock, is refused a second time, gives the lock back. Exit status 0 if all of it happened.
+
+#include "holdfast/open.hpp"
+
+#include <cstdio>
+#include <string>
+
+namespace {
+
+int give_up(const holdfast::Error& error) {
+    std::fprintf(stderr, "consumer: %s\n", error.message.c_str());
+    return 1;
+}
+
+int use(const std::string& url) {
+    auto store = holdfast::open_store(url);
+    if (!store) return give_up(store.error());
+
+    const auto name = holdfast::LockName::parse("consumer/lock");
+    if (!name) return give_up(name.error());
+    const auto ttl = holdfast::Ttl::of(std::chrono::seconds{30});
+    if (!ttl) return give_up(ttl.error());
+
+    const auto deadline = holdfast::Deadline::in(holdfast::host_clock(), std::chrono::seconds{10});
+    holdfast::Acquire request{.name = *name, .as = holdfast::Credentials::random(), .ttl = *ttl};
+    request.holder = holdfast::Holder::this_process();
+    const auto mine = request.as;
+    const auto held = (*store)->apply_one(request, deadline);
+    if (!held) return give_up(held.error());
+
+    request.as = holdfast::Credentials::random();
+    const auto second = (*store)->apply_one(request, deadline);
+    if (second || second.error().code != holdfast::Errc::lock_conflict) return 2;
+
+    const auto released = (*store)->apply_one(holdfast::Release{*name, mine}, deadline);
+    return released ? 0 : give_up(released.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i)
+        if (const int status = use(argv[i]); status != 0) return status;
+    return argc > 1 ? 0 : 64;
+}

@@ -1,0 +1,251 @@
+// Goal: the SQLite store's files are made safely, left alone when they are not ours, and never changed by
+// a reader. Method: a real folder, looked at from outside between the calls.
+
+#include "base/file_lock.hpp"
+#include "holdfast/open.hpp"
+#include "sqlite_by_hand.hpp"
+#include "support/matchers.hpp"
+#include "support/process.hpp"
+#include "support/requests.hpp"
+#include "support/temp_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace holdfast::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SqliteFiles : public testing::Test {
+protected:
+    [[nodiscard]] fs::path file() const { return folder_.path() / "locks.db"; }
+    [[nodiscard]] std::string url() const { return "sqlite:" + file().string(); }
+    [[nodiscard]] std::unique_ptr<Store> open() const { return must(open_store(url())); }
+    static void create(Store& store) { static_cast<void>(must(store.apply({}, Deadline::never()))); }
+
+    static mode_t mode_of(const fs::path& path) {
+        struct stat found{};
+        return lstat(path.c_str(), &found) == 0 ? found.st_mode & 07777U : 0;
+    }
+
+    const TempFolder folder_;
+};
+
+/// Undoes itself, because the umask belongs to the whole process.
+class Umask {
+public:
+    explicit Umask(mode_t mask) : before_(umask(mask)) {}
+    Umask(const Umask&) = delete;
+    Umask& operator=(const Umask&) = delete;
+    ~Umask() { umask(before_); }
+
+private:
+    mode_t before_;
+};
+
+TEST_F(SqliteFiles, OpeningAndReadingCreateNothing) {
+    const auto store = open();
+    EXPECT_EQ(must(store->inspect(lock("a"), Deadline::never())).token.value, 0U);
+    EXPECT_TRUE(must(store->list({}, Deadline::never())).empty());
+    EXPECT_TRUE(must(store->history({}, Deadline::never())).empty());
+    EXPECT_FALSE(store->info().store_id);
+    EXPECT_TRUE(fs::is_empty(folder_.path()));
+}
+
+TEST_F(SqliteFiles, AnEmptyBatchCreatesTheStore) {
+    const auto store = open();
+    create(*store);
+    EXPECT_TRUE(store->info().store_id);
+    EXPECT_EQ(must(open_store(url()))->info().store_id, store->info().store_id);
+}
+
+TEST_F(SqliteFiles, OnlyTheOwnerCanReadWhatIsCreatedWhateverTheUmask) {
+    const Umask mask(0000);
+    const fs::path deep = folder_.path() / "new" / "folder";
+    auto store = must(open_store("sqlite:" + (deep / "locks.db").string()));
+    ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    EXPECT_EQ(mode_of(deep.parent_path()), 0700U);
+    EXPECT_EQ(mode_of(deep), 0700U);
+    for (const auto& entry : fs::directory_iterator(deep)) EXPECT_EQ(mode_of(entry.path()), 0600U) << entry.path();
+}
+
+TEST_F(SqliteFiles, ClosingTheLastWriterLeavesOneDatabaseFile) {
+    auto store = open();
+    ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    EXPECT_TRUE(fs::exists(file().string() + "-wal"));
+    store.reset();
+    EXPECT_FALSE(fs::exists(file().string() + "-wal"));
+    EXPECT_FALSE(fs::exists(file().string() + "-shm"));
+}
+
+TEST_F(SqliteFiles, AReaderChangesNoByte) {
+    ASSERT_THAT(open()->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    const auto before = contents_of(folder_.path());
+    {
+        const auto store = open();
+        EXPECT_EQ(must(store->inspect(lock("a"), Deadline::never())).state, LockState::held);
+        EXPECT_EQ(must(store->list({}, Deadline::never())).size(), 1U);
+        EXPECT_EQ(must(store->history({}, Deadline::never())).size(), 1U);
+        static_cast<void>(store->examine(Deadline::never()));
+    }
+    EXPECT_TRUE(contents_of(folder_.path()) == before);
+}
+
+TEST_F(SqliteFiles, AReaderLeavesTheLogOfAKilledWriter) {
+    Process writer = Process::fork([&] {
+        const auto store = open();
+        if (!store->apply_one(by_alice(lock("a")), Deadline::never())) return 1;
+        _exit(0);  // Without closing anything.
+    });
+    ASSERT_EQ(writer.wait(), Exit{.status = 0});
+    ASSERT_GT(fs::file_size(file().string() + "-wal"), 0U);
+    auto before = contents_of(folder_.path());
+    EXPECT_EQ(must(open()->inspect(lock("a"), Deadline::never())).state, LockState::held);
+    auto after = contents_of(folder_.path());
+    // The index of the log is not data: SQLite builds it anew from the log.
+    before.erase(file().string() + "-shm");
+    after.erase(file().string() + "-shm");
+    EXPECT_TRUE(after == before);
+}
+
+TEST_F(SqliteFiles, ARefusedRequestWritesNothing) {
+    const auto store = open();
+    ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    const auto before = bytes_of(file().string() + "-wal");
+    EXPECT_THAT(store->apply_one(by_bob(lock("a")), Deadline::never()), RefusedWith(Errc::lock_conflict));
+    EXPECT_TRUE(bytes_of(file().string() + "-wal") == before);
+}
+
+TEST_F(SqliteFiles, ASymbolicLinkIsRefused) {
+    open()->apply_one(by_alice(lock("a")), Deadline::never()).value();
+    fs::rename(file(), folder_.path() / "real.db");
+    fs::create_symlink(folder_.path() / "real.db", file());
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::store_unsafe));
+}
+
+TEST_F(SqliteFiles, ALinkedFolderIsFollowed) {
+    fs::create_directory(folder_.path() / "real");
+    fs::create_directory_symlink(folder_.path() / "real", folder_.path() / "link");
+    const auto store = must(open_store("sqlite:" + (folder_.path() / "link" / "locks.db").string()));
+    EXPECT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    EXPECT_TRUE(fs::exists(folder_.path() / "real" / "locks.db"));
+}
+
+TEST_F(SqliteFiles, AFileThatOthersCanWriteIsRefused) {
+    create(*open());
+    chmod(file().c_str(), 0620);
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::store_unsafe));
+}
+
+TEST_F(SqliteFiles, AFolderInWhichAnybodyCanSwapFilesIsRefused) {
+    create(*open());
+    chmod(folder_.path().c_str(), 0777);
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::store_unsafe));
+    chmod(folder_.path().c_str(), 01777);
+    EXPECT_THAT(open_store(url()), Granted());
+}
+
+TEST_F(SqliteFiles, AFileOfAnotherUserIsRefused) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+    create(*open());
+    ASSERT_EQ(chown(file().c_str(), 12345, 12345), 0);
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::store_unsafe));
+}
+
+TEST_F(SqliteFiles, ANewerFormatIsRefusedAndUntouched) {
+    create(*open());
+    ASSERT_EQ(ByHand(file()).execute("PRAGMA user_version = 2"), SQLITE_OK);
+    const auto before = contents_of(folder_.path());
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));
+    EXPECT_TRUE(contents_of(folder_.path()) == before);
+}
+
+TEST_F(SqliteFiles, ADatabaseOfAnotherProgramIsRefusedAndUntouched) {
+    ASSERT_EQ(ByHand(file()).execute("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)"), SQLITE_OK);
+    chmod(file().c_str(), 0600);
+    const auto before = contents_of(folder_.path());
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));
+    EXPECT_TRUE(contents_of(folder_.path()) == before);
+}
+
+TEST_F(SqliteFiles, AFileThatIsNoDatabaseIsRefusedAndUntouched) {
+    write_bytes(file(), std::string(5000, 'x'));
+    chmod(file().c_str(), 0600);
+    const auto before = contents_of(folder_.path());
+    EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));
+    EXPECT_TRUE(contents_of(folder_.path()) == before);
+}
+
+TEST_F(SqliteFiles, AnEmptyFileIsAStoreThatNobodyCreatedYet) {
+    write_bytes(file(), "");
+    chmod(file().c_str(), 0600);
+    EXPECT_THAT(open()->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+}
+
+TEST_F(SqliteFiles, AFileSwappedUnderAnOpenStoreIsNoticed) {
+    const auto store = open();
+    ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    const auto first = store->info().store_id;
+    for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(file().string() + suffix);
+    ASSERT_THAT(open()->apply_one(by_bob(lock("a")), Deadline::never()), Granted());
+    // Another store is there now, and bob holds the lock in it.
+    EXPECT_THAT(store->apply_one(by_carol(lock("a")), Deadline::never()), RefusedWith(Errc::lock_conflict));
+    EXPECT_NE(store->info().store_id, first);
+}
+
+TEST_F(SqliteFiles, WritesWorkAfterTheGateFileWasDeleted) {
+    const auto store = open();
+    create(*store);
+    fs::remove(file().string() + "-gate");
+    EXPECT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    EXPECT_TRUE(fs::exists(file().string() + "-gate"));
+}
+
+TEST_F(SqliteFiles, AWriteGivesUpAtItsDeadlineWhileAnotherProcessIsInTheGate) {
+    const auto store = open();
+    create(*store);
+    const base::Fd gate(::open((file().string() + "-gate").c_str(), O_RDWR | O_CLOEXEC));
+    const auto other = must(base::FileLock::take(gate.get(), host_clock(), Deadline::never()));
+    const auto reply = store->apply_one(by_alice(lock("a")), Deadline::in(host_clock(), std::chrono::milliseconds{50}));
+    EXPECT_THAT(reply, RefusedWith(Errc::store_unavailable));
+    EXPECT_EQ(must(store->inspect(lock("a"), Deadline::never())).seq, 0U);
+}
+
+TEST_F(SqliteFiles, AnotherProgramInAWriteTransactionMeansUnavailable) {
+    const auto store = open();
+    create(*store);
+    ByHand other(file());
+    ASSERT_EQ(other.execute("BEGIN IMMEDIATE"), SQLITE_OK);
+    EXPECT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), RefusedWith(Errc::store_unavailable));
+    ASSERT_EQ(other.execute("ROLLBACK"), SQLITE_OK);
+    EXPECT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+}
+
+TEST_F(SqliteFiles, ManyWritesKeepTheLogSmall) {
+    const auto store = must(open_store(url() + "?sync=off"));
+    const Acquire request = by_alice(lock("a"));
+    for (int i = 0; i < 2000; ++i) ASSERT_THAT(store->apply_one(request, Deadline::never()), Granted());
+    EXPECT_LT(fs::file_size(file().string() + "-wal"), 8U << 20U);
+}
+
+TEST_F(SqliteFiles, TheUrlNamesAFileAndKnowsOneParameter) {
+    EXPECT_THAT(open_store("sqlite:"), RefusedWith(Errc::usage));
+    EXPECT_THAT(open_store("sqlite:folder/"), RefusedWith(Errc::usage));
+    EXPECT_THAT(open_store(url() + "?sync=maybe"), RefusedWith(Errc::usage));
+    EXPECT_THAT(open_store(url() + "?snyc=off"), RefusedWith(Errc::usage));
+    EXPECT_EQ(must(open_store(url() + "?sync=off"))->info().grade, Grade::b);
+}
+
+TEST_F(SqliteFiles, ExamineFindsAHealthyStoreHealthy) {
+    const auto store = open();
+    ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    for (const Finding& finding : store->examine(Deadline::never()))
+        EXPECT_TRUE(finding.ok) << finding.name << ": " << finding.detail;
+}
+
+}  // namespace
+}  // namespace holdfast::tests
