@@ -49,7 +49,10 @@ int main(int argc, char** argv) {
     const std::string how = argv[2];
     const int number = argc > 3 ? std::atoi(argv[3]) : 0;
     if (how == "exit") return number;
-    if (how == "die") raise(number);
+    if (how == "die") {
+        std::signal(number, SIG_DFL);  // A sanitizer has handlers of its own.
+        raise(number);
+    }
     if (how == "obey") live();
     if (how == "ignore") {
         ignore({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM});

@@ -31,6 +31,9 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
+    // What came too late for the child must not end us instead, and with us its exit status.
+    while (next()) {
+    }
     sigaction(SIGCHLD, &child_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }

@@ -1,8 +1,10 @@
 #include "guards/run/spawn.hpp"
 
+#include "base/fd.hpp"
 #include "guards/run/watchdog.hpp"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,38 +24,38 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 Started spawn(const Launch& launch) {
     const auto argv = pointers(launch.command);
     const auto envp = pointers(launch.environment);
-    volatile int error = 0;
+    // A failed start is reported through a pipe that a successful exec closes.
+    int ends[2] = {-1, -1};
+    if (pipe2(ends, O_CLOEXEC) != 0) return {-1, errno};
+    const base::Fd report(ends[0]);
+    base::Fd reporter(ends[1]);
 
-    // vfork: the child runs on this stack until it execs, which starts it sooner than fork and lets it report
-    // a failed exec through `error`. Until then it may only make system calls. Every signal is blocked, so
-    // no handler of ours can run in it.
+    // vfork: the child runs on this stack until it execs, which starts it sooner than fork. Until then it may
+    // only make system calls. Every signal is blocked, so no handler of ours can run in it.
     const pid_t pid = vfork();
     if (pid < 0) return {-1, errno};
     if (pid == 0) {
         const pid_t self = getpid();
         setpgid(0, 0);
         if (launch.terminal >= 0) tcsetpgrp(launch.terminal, self);
-        if (launch.announce >= 0) {
-            // Told by the child itself, so that there is no moment at which it runs and nobody watches it.
-            const WatchMessage message{WatchMessage::Kind::child, self, 0, 0};
-            if (write(launch.announce, &message, sizeof message) < 0) {
-                error = errno;
-                _exit(127);
-            }
+        // Told by the child itself, so that there is no moment at which it runs and nobody watches it.
+        const WatchMessage message{WatchMessage::Kind::child, self, 0, 0};
+        if (launch.announce < 0 || write(launch.announce, &message, sizeof message) == ssize_t{sizeof message}) {
+            // We ignore a closed pipe to report it; a program expects to be ended by it.
+            signal(SIGPIPE, SIG_DFL);
+            sigprocmask(SIG_SETMASK, &launch.signal_mask, nullptr);
+            execvpe(argv[0], argv.data(), envp.data());
         }
-        // We ignore a closed pipe to report it; a program expects to be ended by it.
-        signal(SIGPIPE, SIG_DFL);
-        sigprocmask(SIG_SETMASK, &launch.signal_mask, nullptr);
-        execvpe(argv[0], argv.data(), envp.data());
-        error = errno;
+        const int error = errno;
+        if (write(ends[1], &error, sizeof error) < 0) _exit(126);
         _exit(127);
     }
-    if (error != 0) {
-        while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-        }
-        return {-1, error};
+    reporter.reset();
+    int error = 0;
+    if (read(report.get(), &error, sizeof error) != ssize_t{sizeof error}) return {pid, 0};
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return {pid, 0};
+    return {-1, error};
 }
 
 }  // namespace holdfast::guards::run
