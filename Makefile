@@ -19,6 +19,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 # subject is not our code in motion.
 NOT_UNDER_SANITIZERS := tidy|docs|install
 
+# A sanitizer makes everything several times slower; it looks for other things than rare timings.
+SANITIZER_SCALE ?= 0.25
+
 CTEST := ctest --output-on-failure --no-tests=error
 
 .PHONY: help build run test bench torture lint format install clean
@@ -53,7 +56,7 @@ test-release:
 test-asan test-tsan: test-%:
 	@scripts/configure.sh $*
 	@cmake --build build/$*
-	@scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-exclude '^($(NOT_UNDER_SANITIZERS))$$'
+	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-exclude '^($(NOT_UNDER_SANITIZERS))$$'
 
 torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
 	@scripts/install-packages.sh build test

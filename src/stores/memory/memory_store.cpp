@@ -144,6 +144,7 @@ private:
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): every store is opened by the same kind of function.
 Result<std::unique_ptr<Store>> open_memory_store(base::Url url, const Clock& clock) {
     if (auto none = url.expect_no_parameters(); !none) return std::unexpected(none.error());
     if (!url.place.empty()) return fail(Errc::usage, "a memory store is written memory:, without a place");
