@@ -14,7 +14,7 @@ set_target_properties(holdfast_library PROPERTIES
   LINKER_LANGUAGE CXX)
 target_link_libraries(holdfast_library
   PUBLIC holdfast::api
-  PRIVATE fmt::fmt SQLite::SQLite3 Threads::Threads)
+  PRIVATE fmt::fmt SQLite::SQLite3 Threads::Threads ${CMAKE_DL_LIBS})
 if(NOT HOLDFAST_INSTALL)
   set_target_properties(holdfast_library PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()

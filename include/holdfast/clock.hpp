@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace holdfast {
@@ -38,6 +39,10 @@ public:
 
     /// Changes with every boot of the host; tells whether two boot times can be compared.
     [[nodiscard]] virtual std::string boot_id() const = 0;
+
+    /// The time by which a store judges although it has a clock of its own. Absent, except in a clock that
+    /// is moved by hand: with one, time passes on a real server, too.
+    [[nodiscard]] virtual std::optional<Instant> judges() const { return std::nullopt; }
 };
 
 /// The clock of this host. Lives for ever.
@@ -51,6 +56,7 @@ public:
     [[nodiscard]] Instant wall() const override;
     [[nodiscard]] Boottime boottime() const override;
     [[nodiscard]] std::string boot_id() const override;
+    [[nodiscard]] std::optional<Instant> judges() const override { return wall(); }
 
     /// Lets time pass on both clocks.
     void advance(std::chrono::milliseconds time);

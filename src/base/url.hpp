@@ -2,22 +2,47 @@
 
 #include "holdfast/error.hpp"
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::base {
 
+/// Where a server is, percent-decoded.
+struct Server {
+    struct Endpoint {
+        std::string host;  ///< Without the brackets of an IPv6 address.
+        std::optional<std::uint16_t> port;
+
+        [[nodiscard]] bool operator==(const Endpoint&) const = default;
+    };
+    std::optional<std::string> user;
+    std::optional<std::string> password;
+    std::vector<Endpoint> endpoints;  ///< At least one, each with a host.
+    std::string path;                 ///< What follows the `/` behind them.
+};
+
 /// A store's address, split. `sqlite:///abs/file.db?sync=off` has the scheme `sqlite`, the place
 /// `/abs/file.db` and one parameter; `sqlite:file.db` has the place `file.db`. For a server the place is
-/// everything between `//` and `?`, as written.
+/// everything between `//` and `?`.
 struct Url {
     std::string scheme;
-    std::string place;
+    std::string place;           ///< Percent-decoded.
+    std::string written;         ///< The place, not decoded: only here a `:` in a password differs from one behind it.
+    bool has_authority = false;  ///< Written with `//` and something other than a third `/`.
     std::map<std::string, std::string> parameters;  ///< Percent-decoded.
 
     /// Refused with `usage`. The message never repeats the text, which may hold a password.
     [[nodiscard]] static Result<Url> parse(std::string_view text);
+
+    /// The place as `user:password@host:port,host:port/path`. Refused with `usage`, without repeating it.
+    [[nodiscard]] Result<Server> server() const;
+
+    /// Removes `name` and gives its value.
+    [[nodiscard]] std::optional<std::string> take(const std::string& name);
 
     /// Removes `name` and says whether it was `on` (default: `fallback`). Anything but `on` and `off` is `usage`.
     [[nodiscard]] Result<bool> take_switch(const std::string& name, bool fallback);

@@ -2,6 +2,7 @@
 #include "holdfast/open.hpp"
 #include "stores/file/file_store.hpp"
 #include "stores/memory/memory_store.hpp"
+#include "stores/module.hpp"
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <fmt/format.h>
@@ -14,11 +15,17 @@ namespace {
 
 struct Backend {
     std::string_view scheme;
-    Result<std::unique_ptr<Store>> (*open)(base::Url url, const Clock& clock);
+    Result<std::unique_ptr<Store>> (*open)(base::Url url, const Clock& clock);  ///< Null for a module.
     std::string_view (*schema)();
+    std::string_view module = {};
+    bool is_alias = false;
 };
 
 std::string_view no_schema() { return ""; }
+
+constexpr Backend module(std::string_view scheme, std::string_view name) {
+    return {scheme, nullptr, nullptr, name, scheme != name};
+}
 
 /// The only list of stores.
 constexpr std::array backends{
@@ -28,7 +35,7 @@ constexpr std::array backends{
 };
 
 struct Address {
-    const Backend* backend;
+    Backend backend;
     base::Url url;
 };
 
@@ -39,7 +46,14 @@ Result<Address> find(std::string_view text) {
     if (backend == backends.end())
         return fail(Errc::usage, fmt::format("no store is called \"{}\"; this build knows {}", url->scheme,
                                              fmt::join(known_schemes(), ", ")));
-    return Address{backend, std::move(*url)};
+    Backend found = *backend;
+    if (!found.module.empty()) {
+        const auto loaded = stores::load_module(found.module);
+        if (!loaded) return std::unexpected(loaded.error());
+        found.open = (*loaded)->open;
+        found.schema = (*loaded)->schema;
+    }
+    return Address{found, std::move(*url)};
 }
 
 }  // namespace
@@ -50,7 +64,7 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clo
     auto allow_lossy = address->url.take_switch("allow_lossy", false);
     if (!allow_lossy) return std::unexpected(allow_lossy.error());
 
-    auto store = address->backend->open(std::move(address->url), clock);
+    auto store = address->backend.open(std::move(address->url), clock);
     if (!store) return store;
     const StoreInfo info = (*store)->info();
     if (info.grade == Grade::c && !*allow_lossy)
@@ -64,14 +78,15 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clo
 std::vector<std::string_view> known_schemes() {
     std::vector<std::string_view> schemes;
     schemes.reserve(backends.size());
-    for (const Backend& backend : backends) schemes.push_back(backend.scheme);
+    for (const Backend& backend : backends)
+        if (!backend.is_alias) schemes.push_back(backend.scheme);
     return schemes;
 }
 
 Result<std::string_view> schema_of(std::string_view url) {
     const auto address = find(url);
     if (!address) return std::unexpected(address.error());
-    return address->backend->schema();
+    return address->backend.schema();
 }
 
 }  // namespace holdfast

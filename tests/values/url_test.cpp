@@ -68,6 +68,33 @@ TEST(UrlTest, ShowsPeopleNoPassword) {
         EXPECT_THAT(shown, HasSubstr("h")) << text;
     }
     EXPECT_EQ(must(Url::parse("sqlite:///var/lib/locks.db?sync=off")).redacted(), "sqlite:/var/lib/locks.db");
+    EXPECT_EQ(must(Url::parse("file:/srv/a@b/locks")).redacted(), "file:/srv/a@b/locks") << "no password is there";
+}
+
+TEST(UrlTest, ReadsAServersPlace) {
+    const Server one = must(must(Url::parse("mysql://ann:p%40ss%3Aw@db.example:3306/locks%2Fx")).server());
+    EXPECT_EQ(one.user, "ann");
+    EXPECT_EQ(one.password, "p@ss:w");
+    EXPECT_EQ(one.endpoints, (std::vector<Server::Endpoint>{{"db.example", 3306}}));
+    EXPECT_EQ(one.path, "locks/x");
+
+    const Server several = must(must(Url::parse("etcd://h1:2379,[::1]:2380,h3/prefix")).server());
+    EXPECT_FALSE(several.user);
+    EXPECT_FALSE(several.password);
+    EXPECT_EQ(several.endpoints, (std::vector<Server::Endpoint>{{"h1", 2379}, {"::1", 2380}, {"h3", std::nullopt}}));
+    EXPECT_EQ(several.path, "prefix");
+
+    const Server secret = must(must(Url::parse("redis://:pw@h")).server());
+    EXPECT_FALSE(secret.user);
+    EXPECT_EQ(secret.password, "pw");
+    EXPECT_EQ(secret.path, "");
+}
+
+TEST(UrlTest, RefusesAServerThatIsNone) {
+    for (const std::string_view text :
+         {"redis://", "redis://:pw@", "redis:///0", "redis://h:", "redis://h:0", "redis://h:x", "redis://h:65536",
+          "redis://h:1x", "redis://[::1", "redis://h,,i", "redis://[::1]1"})
+        EXPECT_THAT(must(Url::parse(text)).server(), RefusedWith(Errc::usage)) << text;
 }
 
 TEST(UrlTest, ASwitchIsOnOrOffAndTakenOnce) {

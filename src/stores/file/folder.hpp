@@ -1,14 +1,17 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "base/frame.hpp"
 #include "holdfast/error.hpp"
-#include "stores/file/frame.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace holdfast::stores::file {
+
+using base::Bytes;
+using base::ByteView;
 
 /// Whether a change is forced to the disk before it counts as made.
 enum class Sync { on, off };

@@ -19,20 +19,20 @@ bool leads_to_record(const SavedLock& saved) {
 }  // namespace
 
 Bytes to_file(const SavedLock& saved) {
-    PayloadWriter out;
+    base::PayloadWriter out;
     out.text(saved.saved_under.boot_id);
     out.number(static_cast<std::uint64_t>(saved.saved_under.offset.count()));
     out.number(saved.audit_bytes);
     out.bytes(kernel::encode(saved.record));
     out.number(saved.tail.size());
     for (const AuditEvent& event : saved.tail) out.bytes(kernel::encode(event));
-    return framed(FrameKind::record, out.take());
+    return base::framed(base::FrameKind::record, out.take());
 }
 
 std::optional<SavedLock> saved_lock_in(ByteView file) {
-    const auto payload = only_frame(FrameKind::record, file);
+    const auto payload = base::only_frame(base::FrameKind::record, file);
     if (!payload) return std::nullopt;
-    PayloadReader in(*payload);
+    base::PayloadReader in(*payload);
     kernel::ClockMark mark;
     mark.boot_id = in.text();
     mark.offset = std::chrono::milliseconds{static_cast<std::int64_t>(in.number())};
@@ -52,7 +52,7 @@ std::optional<SavedLock> saved_lock_in(ByteView file) {
 Bytes to_audit(const std::vector<AuditEvent>& events) {
     Bytes bytes;
     for (const AuditEvent& event : events) {
-        const Bytes frame = framed(FrameKind::event, kernel::encode(event));
+        const Bytes frame = base::framed(base::FrameKind::event, kernel::encode(event));
         bytes.insert(bytes.end(), frame.begin(), frame.end());
     }
     return bytes;
@@ -61,7 +61,7 @@ Bytes to_audit(const std::vector<AuditEvent>& events) {
 std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name) {
     std::vector<AuditEvent> events;
     while (!audit.empty()) {
-        const auto payload = take_frame(FrameKind::event, audit);
+        const auto payload = base::take_frame(base::FrameKind::event, audit);
         if (!payload) return std::nullopt;
         auto event = kernel::decode_event(*payload);
         if (!event || event->seq != events.size() + 1 || event->name != name) return std::nullopt;

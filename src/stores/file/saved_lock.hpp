@@ -1,12 +1,15 @@
 #pragma once
 
+#include "base/frame.hpp"
 #include "kernel/record.hpp"
-#include "stores/file/frame.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace holdfast::stores::file {
+
+using base::Bytes;
+using base::ByteView;
 
 /// The content of one lock's `record` file.
 ///

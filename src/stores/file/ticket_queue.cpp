@@ -184,7 +184,8 @@ Result<void> TicketQueue::write(Entry& entry) {
     if (!entry.dirty) return {};
     const bool is_new = entry.file.empty();
     if (is_new)
-        if (auto written = folder_->write(unfinished, framed(FrameKind::ticket, kernel::encode(*entry.ticket)));
+        if (auto written =
+                folder_->write(unfinished, base::framed(base::FrameKind::ticket, kernel::encode(*entry.ticket)));
             !written)
             return written;
     const std::string from = is_new ? unfinished : entry.file;
@@ -219,7 +220,7 @@ Result<Ticket> TicketQueue::content(Entry& entry) {
     if (!entry.ticket) {
         const auto bytes = folder_->read(entry.file, longest_ticket);
         if (!bytes) return std::unexpected(bytes.error());
-        const auto payload = *bytes ? only_frame(FrameKind::ticket, **bytes) : std::nullopt;
+        const auto payload = *bytes ? base::only_frame(base::FrameKind::ticket, **bytes) : std::nullopt;
         auto ticket = payload ? kernel::decode_ticket(*payload) : std::nullopt;
         if (!ticket || ticket->number != entry.name.number || ticket->lock_id != entry.name.lock_id)
             return std::unexpected(corrupt(entry.file));

@@ -9,7 +9,7 @@
 
 /// What makes a torn write or a flipped bit visible: every stored value lies between a mark with its
 /// length and a checksum over all of it.
-namespace holdfast::stores::file {
+namespace holdfast::base {
 
 using Bytes = std::vector<std::uint8_t>;
 using ByteView = std::span<const std::uint8_t>;
@@ -59,4 +59,4 @@ private:
     bool failed_ = false;
 };
 
-}  // namespace holdfast::stores::file
+}  // namespace holdfast::base

@@ -1,8 +1,8 @@
-#include "stores/file/frame.hpp"
+#include "base/frame.hpp"
 
 #include "base/crc32c.hpp"
 
-namespace holdfast::stores::file {
+namespace holdfast::base {
 namespace {
 
 constexpr std::size_t header_size = 12;
@@ -26,7 +26,7 @@ Bytes framed(FrameKind kind, ByteView payload) {
     append(frame, static_cast<std::uint32_t>(kind), 4);
     append(frame, payload.size(), 8);
     frame.insert(frame.end(), payload.begin(), payload.end());
-    append(frame, base::crc32c(frame), checksum_size);
+    append(frame, crc32c(frame), checksum_size);
     return frame;
 }
 
@@ -36,7 +36,7 @@ std::optional<ByteView> take_frame(FrameKind kind, ByteView& bytes) {
     const std::uint64_t length = number_in(bytes.subspan(4, 8));
     if (length > bytes.size() - header_size - checksum_size) return std::nullopt;
     const std::size_t covered = header_size + static_cast<std::size_t>(length);
-    if (number_in(bytes.subspan(covered, checksum_size)) != base::crc32c(bytes.first(covered))) return std::nullopt;
+    if (number_in(bytes.subspan(covered, checksum_size)) != crc32c(bytes.first(covered))) return std::nullopt;
     const ByteView payload = bytes.subspan(header_size, static_cast<std::size_t>(length));
     bytes = bytes.subspan(covered + checksum_size);
     return payload;
@@ -78,4 +78,4 @@ ByteView PayloadReader::take(std::uint64_t count) {
     return taken;
 }
 
-}  // namespace holdfast::stores::file
+}  // namespace holdfast::base

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "support/servers/server.hpp"
+
+#include <array>
+#include <string_view>
+
+/// The real servers, each as a store needs it. All of them listen on loopback only.
+namespace holdfast::tests {
+
+/// Of every user that these servers know. A test looks for it where no password may be.
+inline constexpr std::string_view server_password = "canary-7f3a91";
+inline constexpr std::string_view server_user_name = "holdfast";
+
+/// What a test may want differently.
+struct ServerOptions {
+    std::vector<std::string> arguments{};    ///< Added to the command.
+    std::vector<std::string> environment{};  ///< `NAME=value`; how a clock shim gets in.
+};
+
+[[nodiscard]] std::unique_ptr<Server> start_postgres_server(const ServerOptions& options = {});
+[[nodiscard]] std::unique_ptr<Server> start_mariadb_server(const ServerOptions& options = {});
+[[nodiscard]] std::unique_ptr<Server> start_redis_server(const ServerOptions& options = {});
+[[nodiscard]] std::unique_ptr<Server> start_etcd_server(const ServerOptions& options = {});
+
+/// A cluster of three. Nodes can be killed, stopped and started one by one.
+[[nodiscard]] std::array<std::unique_ptr<Server>, 3> start_etcd_cluster();
+
+/// In front of a PostgreSQL, in transaction pooling mode.
+[[nodiscard]] std::unique_ptr<Server> start_pgbouncer(const Server& postgres);
+
+/// The port of the server that the whole test run shares. It is started with the run (see `keeper.cpp`); a
+/// program that is run by hand starts its own. `kind` is the scheme of the store's URLs.
+[[nodiscard]] std::uint16_t shared_server_port(std::string_view kind);
+
+}  // namespace holdfast::tests

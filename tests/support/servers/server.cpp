@@ -1,0 +1,180 @@
+#include "support/servers/server.hpp"
+
+#include "base/fd.hpp"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <grp.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+[[noreturn]] void give_up(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+
+/// Who servers run as: PostgreSQL refuses root, and the others should.
+const passwd* server_user() {
+    if (geteuid() != 0) return nullptr;
+    const passwd* user = getpwnam("nobody");
+    if (user == nullptr) throw std::runtime_error("there is no user nobody to run servers as");
+    return user;
+}
+
+/// The child's part: everything between fork and exec.
+[[noreturn]] void become(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                         const std::filesystem::path& log, const passwd* user) {
+    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const int in = open("/dev/null", O_RDONLY);
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    close_range(3, ~0U, 0);
+    // A group of its own, so that a signal can be sent to all of its processes, and none from the terminal.
+    setpgid(0, 0);
+    if (user != nullptr) {
+        if (setgroups(0, nullptr) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0) _exit(125);
+    }
+    // After the change of user, which takes it back.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const std::string& setting : environment) {
+        const auto equals = setting.find('=');
+        setenv(setting.substr(0, equals).c_str(), setting.substr(equals + 1).c_str(), 1);
+    }
+    std::vector<char*> arguments;
+    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    execv(arguments.front(), arguments.data());
+    _exit(127);
+}
+
+pid_t launch_as_server(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                       const std::filesystem::path& log) {
+    const passwd* user = server_user();
+    const pid_t pid = fork();
+    if (pid < 0) give_up("fork");
+    if (pid == 0) become(command, environment, log, user);
+    return pid;
+}
+
+std::string content_of(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+ServerFolder::ServerFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "holdfast-server-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) give_up("mkdtemp " + name);
+    path_ = name;
+    if (const passwd* user = server_user(); user != nullptr && chown(name.c_str(), user->pw_uid, user->pw_gid) != 0)
+        give_up("chown " + name);
+}
+
+ServerFolder::~ServerFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+}
+
+std::string ServerFolder::write(const std::string& name, const std::string& content) const {
+    const std::string path = (path_ / name).string();
+    std::ofstream(path) << content;
+    chmod(path.c_str(), 0600);
+    if (const passwd* user = server_user(); user != nullptr && chown(path.c_str(), user->pw_uid, user->pw_gid) != 0)
+        give_up("chown " + path);
+    return path;
+}
+
+Server::Server(Plan plan, std::shared_ptr<const ServerFolder> folder, std::uint16_t port)
+    : plan_(std::move(plan)), folder_(std::move(folder)), port_(port) {
+    start();
+}
+
+Server::~Server() { kill(); }
+
+void Server::launch() { pid_ = launch_as_server(plan_.command, plan_.environment, folder_->path() / "server.log"); }
+
+void Server::start() {
+    launch();
+    await_ready();
+}
+
+void Server::await_ready() {
+    const auto give_up_at = std::chrono::steady_clock::now() + 60s;
+    while (!plan_.is_ready()) {
+        if (ended()) throw std::runtime_error(plan_.name + " ended while it started:\n" + end_of_log());
+        if (std::chrono::steady_clock::now() > give_up_at)
+            throw std::runtime_error(plan_.name + " did not become ready:\n" + end_of_log());
+        std::this_thread::sleep_for(20ms);
+    }
+}
+
+bool Server::ended() {
+    if (pid_ < 0) return true;
+    if (waitpid(pid_, nullptr, WNOHANG) != pid_) return false;
+    pid_ = -1;
+    return true;
+}
+
+std::string Server::end_of_log() const {
+    const std::string log = content_of(folder_->path() / "server.log");
+    return log.size() > 2000 ? log.substr(log.size() - 2000) : log;
+}
+
+void Server::send(int signal) const {
+    if (pid_ > 0) ::kill(-pid_, signal);
+}
+
+void Server::kill() {
+    if (pid_ < 0) return;
+    send(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+}
+
+void Server::stop() {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGTERM);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+}
+
+std::uint16_t free_port() {
+    const base::Fd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const where = reinterpret_cast<sockaddr*>(&address);
+    if (!probe || bind(probe.get(), where, size) != 0 || getsockname(probe.get(), where, &size) != 0)
+        give_up("find a free port");
+    return ntohs(address.sin_port);
+}
+
+void run_as_server(const std::vector<std::string>& command) {
+    const ServerFolder folder;
+    const std::filesystem::path log = folder.path() / "log";
+    const pid_t pid = launch_as_server(command, {}, log);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (status != 0) throw std::runtime_error(command.front() + " failed:\n" + content_of(log));
+}
+
+}  // namespace holdfast::tests

@@ -1,0 +1,36 @@
+#include "support/servers/kinds.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+namespace holdfast::tests {
+namespace {
+
+std::unique_ptr<Server> start(std::string_view kind) {
+    if (kind == "postgres") return start_postgres_server();
+    if (kind == "mysql") return start_mariadb_server();
+    if (kind == "redis") return start_redis_server();
+    if (kind == "etcd") return start_etcd_server();
+    throw std::logic_error("there is no server for " + std::string(kind));
+}
+
+}  // namespace
+
+std::uint16_t shared_server_port(std::string_view kind) {
+    static std::mutex mutex;
+    static std::map<std::string, std::unique_ptr<Server>, std::less<>> own;
+    const std::scoped_lock lock(mutex);
+    if (const char* folder = std::getenv("HOLDFAST_TEST_SERVERS")) {
+        std::uint16_t port = 0;
+        if (std::ifstream(std::string(folder) + "/" + std::string(kind)) >> port) return port;
+        throw std::runtime_error("no " + std::string(kind) + " was started for this test run, see " + folder);
+    }
+    const auto found = own.find(kind);
+    if (found != own.end()) return found->second->port();
+    return own.emplace(kind, start(kind)).first->second->port();
+}
+
+}  // namespace holdfast::tests
