@@ -27,6 +27,12 @@ endif()
 
 install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
+get_property(holdfast_modules GLOBAL PROPERTY HOLDFAST_MODULES)
+if(holdfast_modules)
+  install(TARGETS ${holdfast_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/holdfast)
+  add_dependencies(holdfast_installed ${holdfast_modules})
+endif()
+
 # The command describes itself, so its manual and completions cannot fall behind it.
 function(holdfast_prints file destination)
   set(output ${PROJECT_BINARY_DIR}/share/${file})

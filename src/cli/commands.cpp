@@ -24,6 +24,7 @@ constexpr std::array all{
     &override_list_command,
     &hold_command,
     &doctor_command,
+    &bench_command,
     &init_command,
     &completion_command,
     &version_command,

@@ -1,0 +1,129 @@
+// How quick is this store, here and now?
+#include "cli/command.hpp"
+#include "cli/context.hpp"
+#include "cli/measure.hpp"
+#include "cli/signals.hpp"
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <unistd.h>
+
+namespace holdfast::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Option clients{"clients", '\0', Takes::one, "N", "How many clients at once, beside the run with one.", "8"};
+constexpr Option time{"time", '\0', Takes::one, "D", "How long each of the three measurements takes.", "3s"};
+constexpr std::array bench_options{clients, time};
+constexpr unsigned most_clients = 1000;
+
+/// A line that is written over while work goes on; nothing where nobody watches.
+class ProgressLine {
+public:
+    explicit ProgressLine(const Style& style) : shown_(!style.quiet && !style.json && isatty(STDERR_FILENO) == 1) {}
+    ~ProgressLine() {
+        if (shown_) std::fputs("\r\x1b[K", stderr);
+    }
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+
+    void show(std::string_view what, double part) const {
+        if (shown_) fmt::print(stderr, "\r{}: {:3.0f} %\x1b[K", what, part * 100);
+    }
+
+private:
+    bool shown_;
+};
+
+json::Value to_json(const Spread& spread) {
+    const auto number = [](std::chrono::microseconds time_taken) { return json::Value::number(time_taken.count()); };
+    return json::Object()
+        .set("count", json::Value::number(spread.count))
+        .set("p50_us", number(spread.p50))
+        .set("p90_us", number(spread.p90))
+        .set("p99_us", number(spread.p99))
+        .set("max_us", number(spread.longest))
+        .done();
+}
+
+json::Value to_json(const Pairs& pairs, std::uint64_t client_count) {
+    return json::Object()
+        .set("clients", json::Value::number(client_count))
+        .set("pairs_per_second", json::Value::number(pairs.per_second))
+        .set("acquire", to_json(pairs.acquire))
+        .set("release", to_json(pairs.release))
+        .done();
+}
+
+Row to_row(const std::string& what, const std::string& rate, const Spread& spread) {
+    const auto ms = [](std::chrono::microseconds time_taken) {
+        return fmt::format("{:.2f} ms", static_cast<double>(time_taken.count()) / 1000);
+    };
+    return {{what, rate, ms(spread.p50), ms(spread.p90), ms(spread.p99), ms(spread.longest)}, Colour::none};
+}
+
+Result<int> run_bench(Context& context) {
+    const auto count = context.settings.number(clients, most_clients);
+    if (!count) return std::unexpected(count.error());
+    if (*count == 0) return fail(Errc::usage, "--clients is at least 1");
+    const auto duration = context.settings.duration(time);
+    if (!duration) return std::unexpected(duration.error());
+    const StopOnSignal signals;
+    const auto store = context.store();
+    if (!store) return std::unexpected(store.error());
+
+    const ProgressLine line(context.out.style());
+    const auto work = [&](std::string_view what, unsigned number) {
+        return Workload{
+            **store, context.clock, context.holder(), number, *duration, signals.token(), [&line, what](double part) {
+                line.show(what, part);
+            }};
+    };
+    const auto many_clients = static_cast<unsigned>(*count);
+    const auto one = measure_pairs(work("one client", 1));
+    if (!one) return std::unexpected(one.error());
+    const auto many = measure_pairs(work("many clients", many_clients));
+    if (!many) return std::unexpected(many.error());
+    const auto handover = measure_handover(work("hand-over", many_clients));
+    if (!handover) return std::unexpected(handover.error());
+    if (signals.signal() != 0) return signals.exit_status();
+
+    const StoreInfo info = context.info().value_or(StoreInfo{});
+    Output& out = context.out;
+    if (out.style().json) {
+        out.document(json::Object()
+                         .set("store", json::Value::text(info.url))
+                         .set("grade", json::Value::text(name_of(info.grade)))
+                         .set("one", to_json(*one, 1))
+                         .set("many", to_json(*many, *count))
+                         .set("handover", to_json(*handover))
+                         .done());
+        return 0;
+    }
+    out.line(fmt::format("{}: grade {}", printable(info.url), name_of(info.grade)));
+    const auto rate = [](const Pairs& pairs) { return fmt::format("{} pairs/s", pairs.per_second); };
+    const std::string of_many = fmt::format("{} clients, ", *count);
+    out.table({"MEASURE", "RATE", "P50", "P90", "P99", "MAX"},
+              {to_row("1 client, acquire", rate(*one), one->acquire), to_row("1 client, release", "", one->release),
+               to_row(of_many + "acquire", rate(*many), many->acquire), to_row(of_many + "release", "", many->release),
+               to_row(of_many + "hand-over", fmt::format("{} times", handover->count), *handover)});
+    return 0;
+}
+
+}  // namespace
+
+constinit const Command bench_command{"bench",
+                                      "",
+                                      "Measure this store on this machine",
+                                      "Takes and releases locks named holdfast-bench/..., first with one client, then "
+                                      "with several that each have a lock of "
+                                      "their own, then with several that wait in line for the same one. Its locks and "
+                                      "their audit events stay in the store.",
+                                      {},
+                                      bench_options,
+                                      run_bench};
+
+}  // namespace holdfast::cli
