@@ -55,7 +55,7 @@ test-release:
 
 test-asan test-tsan: test-%:
 	@scripts/configure.sh $*
-	@cmake --build build/$*
+	@cmake --build build/$* --target sanitized_tests
 	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-exclude '^($(NOT_UNDER_SANITIZERS))$$'
 
 torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
