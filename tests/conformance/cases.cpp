@@ -22,6 +22,13 @@ std::vector<StoreCase> store_cases() {
          .survives_reopen = true,
          .corruptible = true,
          .withstands_clock_steps = true},
+        {.name = "redis",
+         .start = start_redis,
+         .shared = true,
+         .survives_reopen = true,
+         .corruptible = true,
+         .withstands_clock_steps = false,
+         .histories = 60},
     };
 }
 

@@ -51,4 +51,7 @@ private:
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_file();
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_sqlite();
 
+/// Each opens an empty store in the server of its kind that the test run shares.
+[[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_redis();
+
 }  // namespace holdfast::tests
