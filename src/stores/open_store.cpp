@@ -31,6 +31,8 @@ constexpr Backend module(std::string_view scheme, std::string_view name) {
 constexpr std::array backends{
     Backend{"file", stores::open_file_store, no_schema},
     Backend{"memory", stores::open_memory_store, no_schema},
+    module("redis", "redis"),
+    module("rediss", "redis"),
     Backend{"sqlite", stores::open_sqlite_store, stores::sqlite_schema},
     module("postgres", "postgres"),
     module("postgresql", "postgres"),

@@ -29,6 +29,13 @@ std::vector<StoreCase> store_cases() {
          .corruptible = true,
          .withstands_clock_steps = false,
          .histories = 40},
+        {.name = "redis",
+         .start = start_redis,
+         .shared = true,
+         .survives_reopen = true,
+         .corruptible = true,
+         .withstands_clock_steps = false,
+         .histories = 60},
     };
 }
 

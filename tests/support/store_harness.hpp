@@ -53,5 +53,6 @@ private:
 
 /// Each opens an empty store of its own in the server that the test run shares.
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_postgres();
+[[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_redis();
 
 }  // namespace holdfast::tests
