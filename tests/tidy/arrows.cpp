@@ -105,7 +105,7 @@ const std::array<Library, 4>& libraries() {
         Library{"SQLite", std::regex("^sqlite3.*\\.h$"), {"src/stores/sqlite/"}, any},
         Library{"CLI11", std::regex("^CLI/"), {"src/cli/"}, 1},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},
-        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/"}, any},
+        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/", "src/stores/etcd/"}, any},
     };
     return all;
 }

@@ -64,8 +64,8 @@ struct Batch::Lock {
 
 namespace {
 
-bool creates(const Request& request) { return std::holds_alternative<Acquire>(request); }
-bool changes(const Request& request) { return !std::holds_alternative<Check>(request); }
+bool may_create(const Request& request) { return std::holds_alternative<Acquire>(request); }
+bool may_change(const Request& request) { return !std::holds_alternative<Check>(request); }
 
 Wanted& want(std::map<LockName, Wanted>& wanted, const LockName& name) {
     return wanted.try_emplace(name, Wanted{.name = name}).first->second;
@@ -86,8 +86,8 @@ Batch::Batch(std::span<const Request> requests) : requests_(requests) {
     std::map<LockName, Wanted> wanted;
     for (const Request& request : requests) {
         Wanted& lock = want(wanted, name_of(request));
-        lock.may_create = lock.may_create || creates(request);
-        lock.may_change = lock.may_change || changes(request);
+        lock.may_create = lock.may_create || may_create(request);
+        lock.may_change = lock.may_change || may_change(request);
         // Each request can remove the one at the head, and the next needs to know who follows.
         lock.depth = std::max<std::size_t>(lock.depth + 1, 2);
         if (const auto own = kernel::ticket_of(request)) lock.own_tickets.push_back(*own);
