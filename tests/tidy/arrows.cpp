@@ -107,7 +107,7 @@ const std::array<Library, 6>& libraries() {
         Library{"OpenSSL", std::regex("^openssl/"), {"src/stores/redis/"}, any},
         Library{"CLI11", std::regex("^CLI/"), {"src/cli/"}, 1},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},
-        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/"}, any},
+        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/", "src/stores/etcd/"}, any},
     };
     return all;
 }
