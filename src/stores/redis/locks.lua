@@ -4,7 +4,8 @@
 -- KEYS   store, names, held, changed; then for each lock: lock, queue, alive, audit
 -- ARGV   store_id ('' while unknown), store_id to create ('' to create nothing), clock of a test ('' in production),
 --        earliest and latest TIME in ms at which to write ('' to only look), number of locks;
---        for each lock: name, version it must have, how many tickets to read, number of ids, ids of further tickets;
+--        for each lock: name, version it must have, record that it must have ('' if only the version counts),
+--        how many tickets to read, number of ids, ids of further tickets;
 --        number of locks to write; for each of them what `write` takes below.
 --
 -- Answers {'seen', store_id, TIME in ms, locks...}, {'done', store_id, TIME in ms}, or why not: {'none', TIME in ms},
@@ -22,7 +23,6 @@ local known, proposed, judged, earliest, latest, count = take(), take(), take(),
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = string.format('%.0f', now)
-local live_after = judged == '' and now or tonumber(judged)
 
 local store = redis.call('HMGET', KEYS[1], 'format', 'store_id')
 if store[1] and store[1] ~= '1' then return {'format', store[1]} end
@@ -36,7 +36,7 @@ end
 
 local locks = {}
 for i = 1, count do
-  local lock = {name = take(), version = take(), depth = take_number(), own = {}}
+  local lock = {name = take(), version = take(), record = take(), depth = take_number(), own = {}}
   for own = 1, take_number() do lock.own[own] = take() end
   lock.key, lock.queue, lock.alive, lock.audit = KEYS[4 * i + 1], KEYS[4 * i + 2], KEYS[4 * i + 3], KEYS[4 * i + 4]
   locks[i] = lock
@@ -50,44 +50,13 @@ end
 -- The version of a lock that cannot be read, and that nothing will be written to, is '*'.
 local function unchanged(lock)
   if lock.version == '*' then return true end
+  if lock.record ~= '' then
+    local found = redis.pcall('HMGET', lock.key, 'ver', 'rec')
+    return found[1] == lock.version and found[2] == lock.record
+  end
   local version = redis.pcall('HGET', lock.key, 'ver')
   if lock.version ~= '' then return version == lock.version end
   return version == false and not has_traces(lock)
-end
-
--- The first `depth` live tickets, and those that were asked for by id.
-local function tickets_of(lock, size)
-  local tickets, seen, live, from = {}, {}, 0, 0
-  local function add(id)
-    if not seen[id] then tickets[#tickets + 1] = redis.call('HGET', lock.key, 't:' .. id) end
-    seen[id] = true
-  end
-  while live < lock.depth and from < size do
-    for _, id in ipairs(redis.call('ZRANGE', lock.queue, from, from + 15)) do
-      local ends = redis.call('ZSCORE', lock.alive, id)
-      if live < lock.depth and (not ends or tonumber(ends) > live_after) then
-        add(id)
-        live = live + 1
-      end
-    end
-    from = from + 16
-  end
-  for _, id in ipairs(lock.own) do
-    if redis.call('ZSCORE', lock.queue, id) then add(id) end
-  end
-  return tickets
-end
-
--- {version, record, waiters, last number, tickets}, or {} for a lock that cannot be read.
-local function read(lock)
-  local found = redis.pcall('HMGET', lock.key, 'ver', 'rec')
-  local size = redis.pcall('ZCARD', lock.queue)
-  if found.err or type(size) == 'table' then return {} end
-  if not found[2] and has_traces(lock) then return {} end
-  if size == 0 then return {found[1] or '', found[2], 0, '0', {}} end
-  local waiters = redis.call('ZCOUNT', lock.alive, '(' .. string.format('%.0f', live_after), '+inf')
-  local last = redis.call('ZRANGE', lock.queue, -1, -1, 'WITHSCORES')
-  return {found[1] or '', found[2], waiters, last[2], tickets_of(lock, size)}
 end
 
 local function may_write()
@@ -99,6 +68,44 @@ local function may_write()
 end
 
 if not may_write() then
+  local live_after = judged == '' and now or tonumber(judged)
+
+  -- The first `depth` live tickets, and those that were asked for by id.
+  local function tickets_of(lock, size)
+    local tickets, seen, live, from = {}, {}, 0, 0
+    local function add(id)
+      if not seen[id] then tickets[#tickets + 1] = redis.call('HGET', lock.key, 't:' .. id) end
+      seen[id] = true
+    end
+    while live < lock.depth and from < size do
+      local page = redis.call('ZRANGE', lock.queue, from, from + lock.depth - 1)
+      for _, id in ipairs(page) do
+        local ends = redis.call('ZSCORE', lock.alive, id)
+        if live < lock.depth and (not ends or tonumber(ends) > live_after) then
+          add(id)
+          live = live + 1
+        end
+      end
+      from = from + #page
+    end
+    for _, id in ipairs(lock.own) do
+      if redis.call('ZSCORE', lock.queue, id) then add(id) end
+    end
+    return tickets
+  end
+
+  -- {version, record, waiters, last number, tickets}, or {} for a lock that cannot be read.
+  local function read(lock)
+    local found = redis.pcall('HMGET', lock.key, 'ver', 'rec')
+    local size = redis.pcall('ZCARD', lock.queue)
+    if found.err or type(size) == 'table' then return {} end
+    if not found[2] and has_traces(lock) then return {} end
+    if size == 0 then return {found[1] or '', found[2], 0, '0', {}} end
+    local waiters = redis.call('ZCOUNT', lock.alive, '(' .. string.format('%.0f', live_after), '+inf')
+    local last = redis.call('ZRANGE', lock.queue, -1, -1, 'WITHSCORES')
+    return {found[1] or '', found[2], waiters, last[2], tickets_of(lock, size)}
+  end
+
   local answer = {'seen', store[2], now_text}
   for i, lock in ipairs(locks) do answer[i + 3] = read(lock) end
   return answer

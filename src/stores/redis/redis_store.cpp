@@ -27,6 +27,34 @@ milliseconds up_to(milliseconds most) {
     return milliseconds{std::uniform_int_distribution<milliseconds::rep>(0, most.count())(random)};
 }
 
+/// One `apply` on its way.
+struct Round {
+    explicit Round(std::span<const Request> requests) : batch(requests), sights(batch.wanted().size()) {}
+
+    /// Decides by what the script saw.
+    void take_in(const Looked& looked) {
+        now = looked.now;
+        for (std::size_t i = 0; i < sights.size(); ++i) {
+            const LockName& name = batch.wanted()[i].name;
+            auto view = view_of(looked.answer.value(), i, name, looked.now, sights[i]);
+            // A guess of the clock was a moment ahead when the lock was changed last. Its events stay in the order of
+            // time; that cannot end its lease early, which counts from that moment. With other locks it could.
+            if (view && sights.size() == 1) now = not_before(view->record.changed_at, now);
+            batch.found(name, std::move(view));
+        }
+        replies = batch.run(now);
+    }
+
+    static Instant not_before(Instant event, Instant now) {
+        return event > now && event - now <= slewing ? event : now;
+    }
+
+    Batch batch;
+    std::vector<Sight> sights;
+    Instant now{};  ///< At which it was decided.
+    std::vector<Reply> replies{};
+};
+
 class RedisStore final : public Store {
 public:
     RedisStore(std::string url, Address address, const Clock& clock)
@@ -42,30 +70,23 @@ public:
     }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
-        Batch batch(requests);
-        std::vector<Sight> sights(batch.wanted().size());
-        auto looked = remote_.look(batch.wanted(), IfMissing::create, deadline);
-        for (int attempt = 0;; ++attempt) {
+        Round round(requests);
+        auto looked = try_guess(round, deadline);
+        if (!looked) return std::unexpected(looked.error());
+        for (int attempt = 0; looked->outline.kind != Outline::Kind::done; ++attempt) {
+            round.take_in(*looked);
+            if (round.batch.changes().empty()) break;
+            const Instant time = looked->outline.time;
+            looked = commit(round, {time - slewing, time + oldest_decision}, deadline);
             if (!looked) return std::unexpected(looked.error());
-            for (std::size_t i = 0; i < sights.size(); ++i) {
-                const LockName& name = batch.wanted()[i].name;
-                batch.found(name, view_of(looked->answer.value(), i, name, looked->now, sights[i]));
-            }
-            auto replies = batch.run(looked->now);
-            if (batch.changes().empty()) return replies;
-
-            const Window window{looked->outline.time - slewing, looked->outline.time + oldest_decision};
-            ScriptCall call = remote_.begin_commit(batch.wanted(), sights, window);
-            add_changes(call, remote_.keys(), batch.wanted(), sights, batch.changes(), looked->now);
-            looked = remote_.commit(call, deadline);
-            if (looked && looked->outline.kind == Outline::Kind::done) return replies;
+            if (looked->outline.kind == Outline::Kind::done) break;
             // Somebody else was faster. The answer shows how things are now, so it is worth trying at once; after
             // that, who waits for different times does not meet again.
-            if (looked && deadline.passed(remote_.clock()))
+            if (deadline.passed(remote_.clock()))
                 return fail(Errc::store_unavailable, "others changed the lock again and again; nothing was changed");
-            if (looked && attempt > 1)
-                std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
+            if (attempt > 1) std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
         }
+        return std::move(round.replies);
     }
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
@@ -108,6 +129,47 @@ public:
     }
 
 private:
+    /// Most requests are of a lock that nobody else has touched since: then one trip to the server is enough. The
+    /// answer of a guess that was wrong is a look.
+    Result<Looked> try_guess(Round& round, Deadline deadline) {
+        const auto arrival = remote_.server_clock().on_arrival();
+        const auto look = [&] { return remote_.look(round.batch.wanted(), IfMissing::create, deadline); };
+        if (!arrival || !remote_.store_id()) return look();
+        round.now = remote_.clock().judges().value_or(*arrival);
+        std::vector<Memory::Lock> guesses;
+        for (std::size_t i = 0; i < round.sights.size(); ++i) {
+            const LockName& name = round.batch.wanted()[i].name;
+            const Memory::Lock& guess = guesses.emplace_back(memory_.guess(name));
+            round.sights[i] = {.version = guess.written.version,
+                               .record = guess.written.record,
+                               .was_held = guess.record.held.has_value()};
+            round.batch.found(name, LockView{.record = guess.record});
+        }
+        round.replies = round.batch.run(round.now);
+        if (!is_sound_guess(guesses, round.replies, round.batch.changes(), round.now)) return look();
+        return commit(round, ServerClock::window_for(*arrival), deadline);
+    }
+
+    /// Writes what the round decided, if nothing has changed.
+    Result<Looked> commit(Round& round, const Window& window, Deadline deadline) {
+        const auto& wanted = round.batch.wanted();
+        const auto& changes = round.batch.changes();
+        ScriptCall call = remote_.begin_commit(wanted, round.sights, window);
+        auto written = add_changes(call, remote_.keys(), wanted, round.sights, changes, round.now);
+        auto looked = remote_.commit(call, deadline);
+        const bool done = looked && looked->outline.kind == Outline::Kind::done;
+        for (std::size_t i = 0; i < changes.size(); ++i) {
+            const Change& change = changes[i];
+            const auto at = std::ranges::lower_bound(wanted, change.name, {}, &Wanted::name) - wanted.begin();
+            const bool waits = round.sights[static_cast<std::size_t>(at)].has_queue || !change.put.empty();
+            if (done && change.record && !waits)
+                memory_.remember(change.name, {std::move(written[i]), *change.record});
+            else
+                memory_.forget(change.name);
+        }
+        return looked;
+    }
+
     /// Until the lock may be different for the watcher by the mere passing of time, or should be looked at again.
     /// Zero if it is different already.
     Result<milliseconds> time_to_sleep(const Watch& watch, Deadline deadline) {
@@ -141,6 +203,7 @@ private:
     const std::string url_;
     Remote remote_;
     Hints hints_;
+    Memory memory_{};
     Standing standing_{};  ///< Set once, before the store is shared.
 };
 

@@ -11,10 +11,13 @@ std::optional<StoreId> Remote::store_id() const {
 }
 
 Result<Looked> Remote::run(const ScriptCall& call, Effect effect, Deadline deadline) {
+    // Real time, whatever clock judges: it is compared with that of the server.
+    const Boottime sent = host_clock().boottime();
     auto answer = run_script(pool_, call, effect, deadline);
     if (!answer) return std::unexpected(answer.error());
     auto outline = outline_of(answer->value(), pool_.address());
     if (!outline) return std::unexpected(outline.error());
+    server_clock_.saw(outline->time, sent, host_clock().boottime());
     if (outline->store_id) {
         const std::scoped_lock lock(mutex_);
         if (!store_id_) store_id_ = outline->store_id;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stores/redis/guess.hpp"
 #include "stores/redis/round.hpp"
 
 #include <mutex>
@@ -37,6 +38,7 @@ public:
     [[nodiscard]] Pool& pool() { return pool_; }
     [[nodiscard]] const Keys& keys() const { return keys_; }
     [[nodiscard]] const Clock& clock() const { return clock_; }
+    [[nodiscard]] const ServerClock& server_clock() const { return server_clock_; }
     [[nodiscard]] std::optional<StoreId> store_id() const;
 
 private:
@@ -45,6 +47,7 @@ private:
     const Clock& clock_;
     Pool pool_;
     const Keys keys_;
+    ServerClock server_clock_{};
 
     mutable std::mutex mutex_;
     std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Never changes once it is known.

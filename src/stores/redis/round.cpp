@@ -72,6 +72,7 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
         call.add_key(keys.audit(lock.name));
         out.add(lock.name.text());
         out.add(i < sights.size() ? sights[i].version : "");
+        add(out, i < sights.size() ? sights[i].record : base::Bytes{});
         out.add(lock.depth);
         out.add(lock.own_tickets.size());
         for (const LockId& ticket : lock.own_tickets) out.add(ticket.text());
@@ -81,21 +82,20 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
 
 void add_nothing(ScriptCall& call) { call.arguments.add(0U); }
 
-std::vector<std::string> add_changes(ScriptCall& call, const Keys& keys, std::span<const Wanted> wanted,
-                                     std::span<const Sight> sights, std::span<const Change> changes, Instant now) {
-    std::vector<std::string> versions;
-    versions.reserve(changes.size());
+std::vector<Written> add_changes(ScriptCall& call, const Keys& keys, std::span<const Wanted> wanted,
+                                 std::span<const Sight> sights, std::span<const Change> changes, Instant now) {
+    std::vector<Written> all;
+    all.reserve(changes.size());
     Command& out = call.arguments;
     out.add(changes.size());
     for (const Change& change : changes) {
         const auto at = std::ranges::lower_bound(wanted, change.name, {}, &Wanted::name) - wanted.begin();
         const Sight& sight = sights[static_cast<std::size_t>(at)];
         out.add(static_cast<std::uint64_t>(at + 1));
-        out.add(versions.emplace_back(fresh_version()));
-        if (change.record)
-            add(out, sealed(*change.record, now));
-        else
-            out.add("");
+        Written& written = all.emplace_back(fresh_version());
+        if (change.record) written.record = sealed(*change.record, now);
+        out.add(written.version);
+        add(out, written.record);
         out.add(change.is_new && change.record ? "1" : "");
         out.add(held_after(change, sight));
         add(out, change.record ? std::optional(change.record->changed_at) : std::nullopt);
@@ -114,7 +114,7 @@ std::vector<std::string> add_changes(ScriptCall& call, const Keys& keys, std::sp
         add(out, sight.has_queue ? std::optional(now) : std::nullopt);
         out.add(change.next ? keys.turn(*change.next) : "");
     }
-    return versions;
+    return all;
 }
 
 Result<Outline> outline_of(Value answer, const Address& address) {

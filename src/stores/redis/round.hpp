@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/frame.hpp"
 #include "stores/batch/batch.hpp"
 #include "stores/redis/keys.hpp"
 #include "stores/redis/script.hpp"
@@ -31,6 +32,8 @@ inline constexpr std::string_view any_version = "*";
 struct Sight {
     /// Empty for a lock that was never used.
     std::string version{};
+    /// The bytes that the record must still have. Empty where it was read just now, and the version says enough.
+    base::Bytes record{};
     bool was_held = false;
     bool has_queue = false;
     std::vector<kernel::Ticket> moved{};  ///< Tickets whose end was moved, because the clock went back.
@@ -49,9 +52,14 @@ struct Outline {
                                   std::span<const Sight> sights);
 /// Ends a call that writes nothing.
 void add_nothing(ScriptCall& call);
-/// Ends a call: what is to be written, decided at `now`. Gives the new version of each change's lock.
-std::vector<std::string> add_changes(ScriptCall& call, const Keys& keys, std::span<const Wanted> wanted,
-                                     std::span<const Sight> sights, std::span<const Change> changes, Instant now);
+/// What a lock is after a change.
+struct Written {
+    std::string version{};
+    base::Bytes record{};
+};
+/// Ends a call: what is to be written, decided at `now`. Gives what each change writes.
+std::vector<Written> add_changes(ScriptCall& call, const Keys& keys, std::span<const Wanted> wanted,
+                                 std::span<const Sight> sights, std::span<const Change> changes, Instant now);
 
 /// Errors are of the whole store: it is gone, or another one.
 [[nodiscard]] Result<Outline> outline_of(Value answer, const Address& address);

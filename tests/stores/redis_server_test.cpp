@@ -1,0 +1,220 @@
+// Goal: what can happen to a Redis server and to what is in it never gives a lock away. Method: real servers of the
+// test's own, changed by hand while a store uses them.
+#include "stores/redis_fixture.hpp"
+#include "support/servers/clock.hpp"
+
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RedisScript, IsSentAgainWhenTheServerHasForgottenIt) {
+    OwnRedis redis;
+    const auto store = must(redis.open());
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    redis.by_hand().ask({"SCRIPT", "FLUSH"});
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
+    redis.server().stop();
+    redis.server().start();
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
+    EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 3U);
+}
+
+// Redis 7.0 reads the clock again at each call, and two calls in one script were seen 55 ms apart.
+TEST(RedisScript, ReadsTheClockOnce) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    RedisByHand server = redis.by_hand();
+    const auto calls = [&](const std::string& command) {
+        const std::string text = server.ask({"INFO", "commandstats"});
+        const auto at = text.find("cmdstat_" + command + ":calls=");
+        return at == std::string::npos ? 0 : std::stoi(text.substr(text.find('=', at) + 1));
+    };
+    server.ask({"CONFIG", "RESETSTAT"});
+    for (int i = 0; i < 10; ++i) must(store->apply_one(renewal(alice), soon()));
+    EXPECT_FALSE(store->apply_one(queued(by_bob(lock("x"))), soon()));
+    must(store->inspect(lock("x"), soon()));
+    EXPECT_EQ(calls("time"), calls("evalsha"));
+    EXPECT_GE(calls("evalsha"), 10);
+}
+
+TEST(RedisScript, NoNameBecomesCode) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    const std::vector<std::string> names{"redis.call('FLUSHALL')",
+                                         "') redis.call('FLUSHALL') --",
+                                         "]] redis.call('FLUSHALL') --[[",
+                                         "*1 $8 FLUSHALL",
+                                         "{other}:store",
+                                         "store",
+                                         "x} y",
+                                         "%s %d ${x}",
+                                         "*"};
+    for (const std::string& name : names) must(store->apply_one(queued(by_alice(lock(name), 1h)), soon()));
+    for (const std::string& name : names)
+        EXPECT_THAT(store->apply_one(queued(by_bob(lock(name))), soon()), RefusedWith(Errc::lock_conflict)) << name;
+    EXPECT_EQ(must(store->list({}, soon())).size(), names.size());
+    for (const std::string& name : names) expect_sound(*store, lock(name));
+}
+
+TEST(RedisStoreId, AFlushedStoreIsAnErrorAndNotAnEmptyStore) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    const auto id = store->info().store_id;
+    RedisByHand server = redis.by_hand();
+    server.ask({"FLUSHALL"});
+
+    EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->apply_one(by_bob(lock("never seen")), soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->inspect(lock("x"), soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->list({.with_free = true}, soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->history({}, soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->history({.name = lock("x")}, soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_EQ(server.ask({"DBSIZE"}), "0");
+
+    // Who starts anew gets a new store, and the others see that it is not theirs.
+    const auto next = must(redis.open());
+    must(next->apply_one(by_bob(lock("y")), soon()));
+    EXPECT_NE(next->info().store_id, id);
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->list({.with_free = true}, soon()), RefusedWith(Errc::store_unavailable));
+}
+
+TEST(RedisStoreId, ANewerFormatIsRefused) {
+    const OwnRedis redis;
+    must(must(redis.open())->apply({}, soon()));
+    redis.by_hand().ask({"HSET", "{holdfast}:store", "format", "2"});
+    EXPECT_THAT(redis.open(), RefusedWith(Errc::format_unsupported));
+}
+
+TEST(RedisDamage, ALockWhoseRecordWasDeletedIsNotFree) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    const auto fresh = must(redis.open());
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    RedisByHand server = redis.by_hand();
+    for (const char* key : {"{holdfast}:lock:x", "{holdfast}:audit:x"}) {
+        server.ask({"DEL", key});
+        for (Store* one : {store.get(), fresh.get()}) {
+            EXPECT_THAT(one->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::record_corrupt)) << key;
+            EXPECT_THAT(one->apply_one(renewal(alice), soon()), RefusedWith(Errc::record_corrupt)) << key;
+            EXPECT_THAT(one->inspect(lock("x"), soon()), RefusedWith(Errc::record_corrupt)) << key;
+        }
+    }
+    EXPECT_THAT(store->apply_one(by_bob(lock("y")), soon()), Granted());
+}
+
+TEST(RedisDamage, AKeyOfTheWrongKindBlocksItsLockAndLeavesNothingHalfDone) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    RedisByHand server = redis.by_hand();
+    must(store->apply({}, soon()));
+    server.ask({"SET", "{holdfast}:lock:a", "not ours"});
+    server.ask({"SET", "{holdfast}:queue:b", "not ours"});
+    EXPECT_THAT(store->apply_one(by_bob(lock("a")), soon()), RefusedWith(Errc::record_corrupt));
+    EXPECT_THAT(store->inspect(lock("b"), soon()), RefusedWith(Errc::record_corrupt));
+
+    // The audit list of the second lock of a batch: the first must not be written either.
+    const Acquire alice = by_alice(lock("d"), 1h);
+    must(store->apply_one(alice, soon()));
+    server.ask({"DEL", "{holdfast}:audit:d"});
+    server.ask({"SET", "{holdfast}:audit:d", "not ours"});
+    EXPECT_FALSE(store->apply(std::vector<Request>{by_bob(lock("c")), renewal(alice)}, soon()));
+    EXPECT_EQ(must(store->inspect(lock("c"), soon())).seq, 0U);
+    EXPECT_THAT(store->apply_one(by_bob(lock("c")), soon()), Granted());
+}
+
+// What was guessed from memory must not count when a backup was put back under it.
+TEST(RedisDamage, AnOlderRecordPutBackIsNotOverwrittenByWhatAProcessRemembers) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    RedisByHand server = redis.by_hand();
+    const std::string version = server.ask({"HGET", "{holdfast}:lock:x", "ver"});
+    const std::string record = server.ask({"HGET", "{holdfast}:lock:x", "rec"});
+    must(store->apply_one(release(alice), soon()));
+    server.ask({"HSET", "{holdfast}:lock:x", "ver", version, "rec", record});
+    server.ask({"RPOP", "{holdfast}:audit:x"});
+
+    EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
+    expect_sound(*store, lock("x"));
+}
+
+TEST(RedisClock, AClockPutBackBlocksALockForNoLongerThanItsTtl) {
+    ServerClock clock;
+    const OwnRedis redis({}, clock.environment());
+    const auto store = must(redis.open());
+    const auto other = must(redis.open());
+    must(store->apply_one(by_alice(lock("x"), 2s), soon()));
+    EXPECT_FALSE(other->apply_one(queued(by_carol(lock("x")), 1s), soon())) << "who then dies";
+    clock.step(-1h);
+    const Acquire bob = queued(by_bob(lock("x")), 10s);
+    const Reply refused = other->apply_one(bob, soon());
+    ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
+    EXPECT_LE(refused.error().retry_after.value_or(1h), 2s);
+    const Deadline end = within(15s);
+    Reply reply = refused;
+    while (!reply && !end.passed(host_clock())) {
+        std::this_thread::sleep_for(100ms);
+        reply = other->apply_one(bob, soon());
+    }
+    EXPECT_THAT(reply, Granted());
+}
+
+TEST(RedisClock, AClockPutForwardNeitherLosesALockNorItsToken) {
+    ServerClock clock;
+    const OwnRedis redis({}, clock.environment());
+    const auto store = must(redis.open());
+    const Acquire alice = by_alice(lock("x"), 600s);
+    const Outcome before = must(store->apply_one(alice, soon()));
+    clock.step(1h);
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), RefusedWith(Errc::lock_expired))
+        << "what time it was when this process looked last does not count";
+    const Outcome after = must(store->apply_one(by_bob(lock("x")), soon()));
+    EXPECT_GT(after.lock.token, before.lock.token);
+    ASSERT_TRUE(after.stolen_from) << "the lease ran out, and the record was there";
+    EXPECT_EQ(after.stolen_from->lock_id, before.lock.lease->lock_id);
+    expect_sound(*store, lock("x"));
+}
+
+TEST(RedisHints, TheNextInLineHearsOfItsTurnSoonerThanByLooking) {
+    const OwnRedis redis;
+    const auto holder = must(redis.open());
+    const auto waiter = must(redis.open());
+    std::vector<std::chrono::milliseconds> times;
+    for (int round = 0; round < 5; ++round) {
+        const Acquire alice = by_alice(lock("x"), 1h);
+        must(holder->apply_one(alice, soon()));
+        const Acquire bob = queued(by_bob(lock("x")), 1h);
+        EXPECT_FALSE(waiter->apply_one(bob, soon()));
+        const std::uint64_t seen = must(waiter->inspect(lock("x"), soon())).seq;
+        std::chrono::steady_clock::time_point heard;
+        std::jthread waiting([&] {
+            must(waiter->wait_for_change({.name = lock("x"), .seen_seq = seen, .ticket = bob.as.lock_id}, soon()));
+            heard = std::chrono::steady_clock::now();
+        });
+        std::this_thread::sleep_for(150ms);
+        must(holder->apply_one(release(alice), soon()));
+        const auto given = std::chrono::steady_clock::now();
+        waiting.join();
+        times.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(heard - given));
+        must(waiter->apply_one(bob, soon()));
+        must(waiter->apply_one(release(bob), soon()));
+    }
+    std::ranges::sort(times);
+    EXPECT_LT(times[2], 300ms) << "looking alone takes 600 to 850 ms from then";
+}
+
+}  // namespace
+}  // namespace holdfast::tests
