@@ -175,6 +175,7 @@ Gateway::Attempt Gateway::log_in(std::size_t endpoint, milliseconds timeout) {
         const std::scoped_lock lock(mutex_);
         token_ = read_token(made.answer.body);
     }
+    if (made.end == Attempt::End::refused) made.error.code = Errc::denied;
     // Nothing that this does is a change of the store.
     if (made.end == Attempt::End::in_doubt) made.end = Attempt::End::busy;
     return made;

@@ -1,0 +1,226 @@
+// Goal: a cluster of three loses nodes, its leader and its majority, and no lease is lost, granted twice or forgotten.
+// Method: real nodes are killed, stopped and started again while clients that know all of them go on.
+
+#include "holdfast/open.hpp"
+#include "support/etcd_by_hand.hpp"
+#include "support/matchers.hpp"
+#include "support/requests.hpp"
+#include "support/servers/kinds.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+using Node = std::unique_ptr<Server>;
+
+Deadline within(std::chrono::milliseconds time) { return Deadline::in(host_clock(), time); }
+
+/// Far enough away that only a hang meets it.
+Deadline patient() { return within(30s); }
+
+class EtcdCluster : public testing::Test {
+protected:
+    [[nodiscard]] std::unique_ptr<Store> open() const {
+        return must(open_store(fmt::format("etcd://127.0.0.1:{},127.0.0.1:{},127.0.0.1:{}/locks?clock_margin=1s",
+                                           nodes_[0]->port(), nodes_[1]->port(), nodes_[2]->port())));
+    }
+
+    [[nodiscard]] std::size_t leader() const {
+        for (const auto until = within(30s); !until.passed(host_clock()); std::this_thread::sleep_for(50ms))
+            for (std::size_t i = 0; i < nodes_.size(); ++i)
+                if (EtcdByHand(nodes_[i]->port()).leads()) return i;
+        throw std::runtime_error("the cluster has no leader");
+    }
+
+    void kill_all() {
+        for (Node& node : nodes_) node->kill();
+    }
+    void start_all() {
+        for (Node& node : nodes_) node->start();
+    }
+
+    std::array<Node, 3> nodes_ = start_etcd_cluster();
+};
+
+/// Takes a lock and gives it back, over and over; every answer must be a grant.
+class Load {
+public:
+    Load(Store& store, std::string_view name)
+        : store_(store), name_(lock(name)), thread_([this](auto stop) { run(stop); }) {}
+
+    [[nodiscard]] int done() const { return done_; }
+    /// Waits until so many more rounds are done.
+    void await(int more) const {
+        const int target = done_ + more;
+        for (const auto until = patient(); done_ < target && !failed_; std::this_thread::sleep_for(10ms))
+            if (until.passed(host_clock())) throw std::runtime_error("the load stands still");
+    }
+    [[nodiscard]] const LockName& name() const { return name_; }
+    void stop() {
+        thread_.request_stop();
+        thread_.join();
+    }
+
+private:
+    void run(const std::stop_token& stop) {
+        while (!stop.stop_requested() && !failed_) {
+            const Acquire mine = by("load", name_, 1min);
+            expect(store_.apply_one(mine, patient()));
+            expect(store_.apply_one(release(mine), patient()));
+            ++done_;
+        }
+    }
+    void expect(const Reply& reply) {
+        EXPECT_THAT(reply, Granted()) << name_.text();
+        if (!reply) failed_ = true;
+    }
+
+    Store& store_;
+    const LockName name_;
+    std::atomic<int> done_{0};
+    std::atomic<bool> failed_{false};
+    std::jthread thread_;
+};
+
+TEST_F(EtcdCluster, ANodeThatIsKilledAndStartedAgainUnderLoadCostsNoAnswer) {
+    const auto one = open();
+    const auto two = open();
+    std::vector<std::unique_ptr<Load>> loads;
+    for (int i = 0; i < 4; ++i)
+        loads.push_back(std::make_unique<Load>(i % 2 == 0 ? *one : *two, fmt::format("load {}", i)));
+    for (Node& node : nodes_) {
+        for (const auto& load : loads) load->await(5);
+        node->kill();
+        for (const auto& load : loads) load->await(10);
+        node->start();
+    }
+    for (const auto& load : loads) {
+        load->await(5);
+        load->stop();
+        // Each round is one grant and one release, also where the first answer was lost: nothing was done twice.
+        const LockStatus status = must(one->inspect(load->name(), patient()));
+        const auto events = must(one->history({.name = load->name()}, patient()));
+        EXPECT_THAT(verify_chain(events, status), Granted());
+        EXPECT_EQ(status.seq, 2 * static_cast<std::uint64_t>(load->done()));
+        FencingToken token{};
+        for (const AuditEvent& event : events) {
+            EXPECT_THAT(event.kind, testing::AnyOf(EventKind::acquired, EventKind::released));
+            if (event.kind == EventKind::acquired) {
+                EXPECT_GT(event.token, token);
+            }
+            token = event.token;
+        }
+    }
+}
+
+TEST_F(EtcdCluster, ALeaderThatStandsStillForLongerThanTheTtlCostsNoLease) {
+    const auto store = open();
+    std::vector<Acquire> leases;
+    for (int i = 0; i < 8; ++i) {
+        leases.push_back(by_alice(lock(fmt::format("lease {}", i)), 6s));
+        must(store->apply_one(leases.back(), patient()));
+    }
+    const auto renew_for = [&](std::chrono::milliseconds time) {
+        for (const auto until = within(time); !until.passed(host_clock()) && !HasFailure();
+             std::this_thread::sleep_for(200ms))
+            for (const Acquire& lease : leases)
+                if (const Reply reply = store->apply_one(renewal(lease), within(4s)); !reply) {
+                    EXPECT_THAT(reply.error().code, testing::AnyOf(Errc::store_unavailable, Errc::outcome_unknown))
+                        << reply.error().message;
+                }
+    };
+    const std::size_t stopped = leader();
+    renew_for(1s);
+    nodes_[stopped]->send(SIGSTOP);
+    renew_for(8s);
+    nodes_[stopped]->send(SIGCONT);
+    renew_for(3s);
+    for (const Acquire& lease : leases) {
+        const LockStatus status = must(store->inspect(lease.name, patient()));
+        EXPECT_EQ(status.state, LockState::held);
+        ASSERT_TRUE(status.lease);
+        EXPECT_EQ(status.lease->lock_id, lease.as.lock_id);
+        EXPECT_GT(status.lease->renew_seq, 20U) << "renewed all the time";
+    }
+}
+
+TEST_F(EtcdCluster, WithoutAMajorityNothingIsGrantedAndAfterwardsAllGoesOn) {
+    const auto store = open();
+    const Acquire before = by_alice(lock("x"), 1min);
+    const FencingToken token = must(store->apply_one(before, patient())).lock.token;
+    nodes_[0]->kill();
+    nodes_[1]->kill();
+
+    for (const Request& request : std::vector<Request>{release(before), by_bob(lock("y"))}) {
+        const Boottime began = host_clock().boottime();
+        const Reply reply = store->apply_one(request, within(3s));
+        EXPECT_LT(host_clock().boottime() - began, 5s);
+        ASSERT_FALSE(reply);
+        EXPECT_THAT(reply.error().code, testing::AnyOf(Errc::store_unavailable, Errc::outcome_unknown));
+        EXPECT_THAT(reply.error().message, testing::HasSubstr("etcd at 127.0.0.1:"));
+    }
+    EXPECT_THAT(store->inspect(lock("x"), within(2s)), RefusedWith(Errc::store_unavailable));
+    const auto findings = store->examine(within(5s));
+    EXPECT_TRUE(std::ranges::any_of(findings, [](const Finding& finding) { return !finding.ok; }));
+
+    nodes_[0]->start();
+    nodes_[1]->start();
+    Reply released = fail(Errc::store_unavailable, "never asked");
+    for (const auto until = patient(); !released && !until.passed(host_clock());)
+        released = store->apply_one(release(before), within(3s));
+    ASSERT_THAT(released, Granted()) << "also if the first one arrived after all";
+    EXPECT_GT(must(store->apply_one(by_bob(lock("x")), patient())).lock.token, token);
+    EXPECT_THAT(must(store->history({.name = lock("x")}, patient())), testing::SizeIs(3));
+}
+
+TEST_F(EtcdCluster, WhatWasAcknowledgedOutlivesAKillOfAllNodes) {
+    const auto store = open();
+    std::vector<LockStatus> granted;
+    for (int i = 0; i < 20; ++i)
+        granted.push_back(must(store->apply_one(by_alice(lock(fmt::format("{}", i)), 1h), patient())).lock);
+    kill_all();
+    EXPECT_THAT(store->inspect(lock("0"), within(5s)), RefusedWith(Errc::store_unavailable));
+    start_all();
+    for (const LockStatus& before : granted) {
+        const LockStatus now = must(store->inspect(before.name, patient()));
+        EXPECT_EQ(now.lease, before.lease);
+        EXPECT_EQ(now.chain, before.chain);
+        const Break by_hand{before.name, before.lease->lock_id, "operator", "test"};
+        EXPECT_GT(must(store->apply_one(by_hand, patient())).lock.token, before.token);
+    }
+}
+
+// The followers stand still, so the leader accepts the change and cannot say that it is done. When they go on, every
+// copy that was sent arrives, and the first is carried out.
+TEST_F(EtcdCluster, AChangeWhoseAnswerWasLateIsReportedAsDoneAndIsDoneOnce) {
+    const auto store = open();
+    const Acquire lease = by_alice(lock("x"), 1h);
+    must(store->apply_one(lease, patient()));
+    const std::size_t leads = leader();
+    // From now on the leader is asked first.
+    const auto direct = must(open_store(fmt::format("etcd://127.0.0.1:{}/locks", nodes_[leads]->port())));
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+        if (i != leads) nodes_[i]->send(SIGSTOP);
+    std::jthread later([&] {
+        std::this_thread::sleep_for(5s);
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            if (i != leads) nodes_[i]->send(SIGCONT);
+    });
+    // Repeating a Break is refused, so that it was done can only be known from what it left behind.
+    const Reply broken = direct->apply_one(Break{lock("x"), lease.as.lock_id, "operator", "stuck"}, within(60s));
+    EXPECT_THAT(broken, Granted());
+    later.join();
+    std::vector<EventKind> kinds;
+    for (const AuditEvent& event : must(store->history({.name = lock("x")}, patient()))) kinds.push_back(event.kind);
+    EXPECT_THAT(kinds, testing::ElementsAre(EventKind::acquired, EventKind::broken));
+}
+
+}  // namespace
+}  // namespace holdfast::tests
