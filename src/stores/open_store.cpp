@@ -32,6 +32,8 @@ constexpr std::array backends{
     Backend{"file", stores::open_file_store, no_schema},
     Backend{"memory", stores::open_memory_store, no_schema},
     Backend{"sqlite", stores::open_sqlite_store, stores::sqlite_schema},
+    module("mysql", "mysql"),
+    module("mariadb", "mysql"),
 };
 
 struct Address {

@@ -22,6 +22,13 @@ std::vector<StoreCase> store_cases() {
          .survives_reopen = true,
          .corruptible = true,
          .withstands_clock_steps = true},
+        {.name = "mysql",
+         .start = start_mysql,
+         .shared = true,
+         .survives_reopen = true,
+         .corruptible = true,
+         .withstands_clock_steps = false,
+         .histories = 40},
     };
 }
 

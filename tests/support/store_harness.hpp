@@ -50,5 +50,6 @@ private:
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_memory();
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_file();
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_sqlite();
+[[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_mysql();
 
 }  // namespace holdfast::tests

@@ -99,10 +99,11 @@ struct Library {
     std::size_t most_files;
 };
 
-const std::array<Library, 4>& libraries() {
+const std::array<Library, 5>& libraries() {
     constexpr std::size_t any = 1000;
-    static const std::array<Library, 4> all{
+    static const std::array<Library, 5> all{
         Library{"SQLite", std::regex("^sqlite3.*\\.h$"), {"src/stores/sqlite/"}, any},
+        Library{"MariaDB", std::regex("^(mysql|errmsg)\\.h$"), {"src/stores/mysql/"}, any},
         Library{"CLI11", std::regex("^CLI/"), {"src/cli/"}, 1},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},
         Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/"}, any},
