@@ -2,6 +2,8 @@
 
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
+#include "support/mysql_by_hand.hpp"
+#include "support/servers/kinds.hpp"
 
 namespace holdfast::tests {
 namespace {
@@ -14,10 +16,13 @@ bool spends_a_token(EventKind kind) {
 }  // namespace
 
 std::string url_in(const std::filesystem::path& folder, const std::string& scheme) {
+    if (scheme == "mysql") return mysql_url_for(folder.string(), shared_server_port(scheme));
     return scheme + ":" + (folder / "store").string();
 }
 
-std::vector<std::string> shared_schemes() { return {"file", "sqlite"}; }
+std::vector<std::string> file_schemes() { return {"file", "sqlite"}; }
+
+std::vector<std::string> shared_schemes() { return {"file", "sqlite", "mysql"}; }
 
 std::unique_ptr<Store> open_shared(const std::string& url) { return must(open_store(url)); }
 

@@ -10,8 +10,12 @@
 
 namespace holdfast::tests {
 
-/// Where a store of `scheme` lives in `folder`, with every promise of durability switched on.
+/// Where a store of `scheme` lives in `folder`, with every promise of durability switched on. In a server it is a
+/// place of its own for each folder.
 [[nodiscard]] std::string url_in(const std::filesystem::path& folder, const std::string& scheme);
+
+/// The stores whose data lie in the folder.
+[[nodiscard]] std::vector<std::string> file_schemes();
 
 /// The stores of this build that processes can share.
 [[nodiscard]] std::vector<std::string> shared_schemes();

@@ -4,11 +4,20 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <mysql.h>
 #include <random>
+#include <set>
 #include <stdexcept>
 
 namespace holdfast::tests {
+namespace {
+
+std::string url_of(std::uint16_t port, const std::string& database) {
+    return fmt::format("mysql://{}:{}@127.0.0.1:{}/{}", server_user_name, server_password, port, database);
+}
+
+}  // namespace
 
 MysqlByHand::MysqlByHand(std::uint16_t port, const std::string& database) : connection_(mysql_init(nullptr)) {
     const std::string user(server_user_name);
@@ -55,8 +64,13 @@ MysqlDatabase::~MysqlDatabase() {
     }
 }
 
-std::string MysqlDatabase::url() const {
-    return fmt::format("mysql://{}:{}@127.0.0.1:{}/{}", server_user_name, server_password, port_, name_);
+std::string MysqlDatabase::url() const { return url_of(port_, name_); }
+
+std::string mysql_url_for(const std::string& place, std::uint16_t port) {
+    static std::set<std::string> made;
+    const std::string name = fmt::format("hf_{:016x}", std::hash<std::string>{}(place));
+    if (made.insert(name).second) MysqlByHand(port).run("CREATE DATABASE IF NOT EXISTS " + name);
+    return url_of(port, name);
 }
 
 std::string hex_literal(const std::string& bytes) {
