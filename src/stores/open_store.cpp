@@ -29,14 +29,16 @@ constexpr Backend module(std::string_view scheme, std::string_view name) {
 
 /// The only list of stores.
 constexpr std::array backends{
-    module("etcd", "etcd"),
     Backend{"file", stores::open_file_store, no_schema},
-    Backend{"memory", stores::open_memory_store, no_schema},
-    module("redis", "redis"),
-    module("rediss", "redis"),
     Backend{"sqlite", stores::open_sqlite_store, stores::sqlite_schema},
     module("postgres", "postgres"),
     module("postgresql", "postgres"),
+    module("mysql", "mysql"),
+    module("mariadb", "mysql"),
+    module("redis", "redis"),
+    module("rediss", "redis"),
+    module("etcd", "etcd"),
+    Backend{"memory", stores::open_memory_store, no_schema},
 };
 
 struct Address {

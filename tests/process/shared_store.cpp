@@ -2,7 +2,12 @@
 
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
+#include "support/mysql_by_hand.hpp"
 #include "support/servers/kinds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 
 namespace holdfast::tests {
 namespace {
@@ -12,18 +17,25 @@ bool spends_a_token(EventKind kind) {
     return kind == acquired || kind == stolen || kind == broken || kind == transferred || kind == override_approved;
 }
 
+bool is_server(const std::string& scheme) { return std::ranges::count(file_schemes(), scheme) == 0; }
+
 }  // namespace
 
 std::string url_in(const std::filesystem::path& folder, const std::string& scheme) {
-    if (scheme == "redis")
-        return "redis://:" + std::string(server_password) +
-               "@127.0.0.1:" + std::to_string(shared_server_port("redis")) + "/0?prefix=" + folder.filename().string();
+    const std::uint16_t port = is_server(scheme) ? shared_server_port(scheme) : std::uint16_t{0};
+    const std::string place = fmt::format("t{:016x}", std::hash<std::string>{}(folder.string()));
+    if (scheme == "postgres")
+        return fmt::format("postgres://{}:{}@127.0.0.1:{}/postgres?schema={}", server_user_name, server_password, port,
+                           place);
+    if (scheme == "mysql") return mysql_url_for(folder.string(), port);
+    if (scheme == "redis") return fmt::format("redis://:{}@127.0.0.1:{}/0?prefix={}", server_password, port, place);
+    if (scheme == "etcd") return fmt::format("etcd://127.0.0.1:{}/{}?clock_margin=0s", port, place);
     return scheme + ":" + (folder / "store").string();
 }
 
 std::vector<std::string> file_schemes() { return {"file", "sqlite"}; }
 
-std::vector<std::string> shared_schemes() { return {"file", "sqlite", "redis"}; }
+std::vector<std::string> shared_schemes() { return {"file", "sqlite", "postgres", "mysql", "redis", "etcd"}; }
 
 std::unique_ptr<Store> open_shared(const std::string& url) { return must(open_store(url)); }
 

@@ -1,0 +1,139 @@
+#include "stores/mysql/connection.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <errmsg.h>
+#include <fcntl.h>
+#include <poll.h>
+
+namespace holdfast::stores::mysql {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Of the driver's coroutine. Its own default is too little for some name services.
+constexpr std::size_t stack_size = 256 * 1024;
+
+/// How often a wait looks whether a deadline has passed on a clock that is not the poll's.
+constexpr milliseconds slice{1000};
+
+}  // namespace
+
+std::string_view Row::text(std::size_t column) const {
+    return is_null(column) ? std::string_view() : std::string_view(fields_[column], lengths_[column]);
+}
+
+base::ByteView Row::bytes(std::size_t column) const {
+    const std::string_view all = text(column);
+    return {reinterpret_cast<const std::uint8_t*>(all.data()), all.size()};
+}
+
+std::int64_t Row::number(std::size_t column) const {
+    const std::string_view all = text(column);
+    std::int64_t number = 0;
+    std::from_chars(all.data(), all.data() + all.size(), number);
+    return number;
+}
+
+std::optional<Row> Answer::next() {
+    if (!rows_) return std::nullopt;
+    const MYSQL_ROW row = mysql_fetch_row(rows_.get());
+    if (row == nullptr) return std::nullopt;
+    return Row(row, mysql_fetch_lengths(rows_.get()));
+}
+
+Connection::Connection(const Address& address, const Clock& clock)
+    : address_(&address), clock_(&clock), handle_(mysql_init(nullptr), mysql_close) {
+    configure(address);
+}
+
+void Connection::configure(const Address& address) {
+    MYSQL* const handle = handle_.get();
+    const my_bool yes = 1;
+    const unsigned int none = 0;
+    mysql_options(handle, MYSQL_OPT_NONBLOCK, &stack_size);
+    mysql_options(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    // Otherwise a server could ask for any file that this process can read.
+    mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &none);
+    // A connection that the driver replaces by itself would have none of our settings, nor our transaction.
+    const my_bool no = 0;
+    mysql_options(handle, MYSQL_OPT_RECONNECT, &no);
+    const unsigned int protocol = address.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
+    mysql_options(handle, MYSQL_OPT_PROTOCOL, &protocol);
+    if (address.tls == Tls::off) return;
+    mysql_options(handle, MYSQL_OPT_SSL_ENFORCE, &yes);
+    mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
+    if (!address.tls_ca.empty()) mysql_options(handle, MYSQL_OPT_SSL_CA, address.tls_ca.c_str());
+}
+
+std::expected<Connection, Failure> Connection::open(const Address& address, const Address::Endpoint& endpoint,
+                                                    const Clock& clock, Deadline deadline) {
+    Connection connection(address, clock);
+    MYSQL* const handle = connection.handle_.get();
+    // Found rows, not changed ones: a statement that finds its row and leaves it as it is has not failed.
+    constexpr unsigned long flags = CLIENT_FOUND_ROWS | CLIENT_MULTI_STATEMENTS;
+    const char* const socket = address.socket.empty() ? nullptr : address.socket.c_str();
+    const char* const host = socket == nullptr ? endpoint.host.c_str() : nullptr;
+    MYSQL* connected = nullptr;
+    int events = mysql_real_connect_start(&connected, handle, host, address.user.c_str(), address.password.c_str(),
+                                          address.database.c_str(), endpoint.port, socket, flags);
+    while (events != 0) events = mysql_real_connect_cont(&connected, handle, connection.await(events, deadline));
+    if (connected == nullptr) return std::unexpected(connection.failure(0));
+    // Commands that a holder starts must not inherit it.
+    fcntl(mysql_get_socket(handle), F_SETFD, FD_CLOEXEC);
+    connection.usable_ = true;
+    return connection;
+}
+
+std::expected<Answers, Failure> Connection::run(const Sql& sql, Deadline deadline) {
+    MYSQL* const handle = handle_.get();
+    const std::string& packet = sql.packet();
+    Answers answers;
+    int status = 0;
+    int events = mysql_real_query_start(&status, handle, packet.data(), packet.size());
+    while (events != 0) events = mysql_real_query_cont(&status, handle, await(events, deadline));
+    while (true) {
+        if (status > 0) return std::unexpected(failure(answers.size()));
+        MYSQL_RES* rows = nullptr;
+        events = mysql_store_result_start(&rows, handle);
+        while (events != 0) events = mysql_store_result_cont(&rows, handle, await(events, deadline));
+        if (rows == nullptr && mysql_field_count(handle) != 0) return std::unexpected(failure(answers.size()));
+        answers.emplace_back(rows);
+        if (mysql_more_results(handle) == 0) return answers;
+        events = mysql_next_result_start(&status, handle);
+        while (events != 0) events = mysql_next_result_cont(&status, handle, await(events, deadline));
+    }
+}
+
+int Connection::await(int events, Deadline deadline) {
+    pollfd waiting{mysql_get_socket(handle_.get()), 0, 0};
+    if ((events & MYSQL_WAIT_READ) != 0) waiting.events |= POLLIN;
+    if ((events & MYSQL_WAIT_WRITE) != 0) waiting.events |= POLLOUT;
+    if ((events & MYSQL_WAIT_EXCEPT) != 0) waiting.events |= POLLPRI;
+    for (milliseconds left = longest_silence; left > milliseconds{0}; left -= slice) {
+        const milliseconds now = std::min({left, slice, deadline.remaining(*clock_)});
+        const int ready = poll(&waiting, 1, static_cast<int>(now.count()));
+        if (ready < 0) continue;
+        if (ready == 0 && !deadline.passed(*clock_)) continue;
+        if (ready == 0) break;
+        int happened = 0;
+        if ((waiting.revents & (POLLIN | POLLHUP | POLLERR)) != 0) happened |= events & MYSQL_WAIT_READ;
+        if ((waiting.revents & (POLLOUT | POLLHUP | POLLERR)) != 0) happened |= events & MYSQL_WAIT_WRITE;
+        if ((waiting.revents & (POLLPRI | POLLHUP | POLLERR)) != 0) happened |= events & MYSQL_WAIT_EXCEPT;
+        return happened;
+    }
+    timed_out_ = true;
+    return MYSQL_WAIT_TIMEOUT;
+}
+
+Failure Connection::failure(std::size_t statement) {
+    if (timed_out_) {
+        usable_ = false;
+        return {CR_SERVER_LOST, "no answer in time", statement};
+    }
+    Failure failure{mysql_errno(handle_.get()), address_->scrubbed(mysql_error(handle_.get())), statement};
+    if (failure.lost()) usable_ = false;
+    return failure;
+}
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "holdfast/clock.hpp"
+#include "stores/mysql/address.hpp"
+#include "stores/mysql/failure.hpp"
+#include "stores/mysql/sql.hpp"
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <mysql.h>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::stores::mysql {
+
+/// One row of an answer. Lives as long as the answer.
+class Row {
+public:
+    Row(MYSQL_ROW fields, const unsigned long* lengths) : fields_(fields), lengths_(lengths) {}
+
+    [[nodiscard]] bool is_null(std::size_t column) const { return fields_[column] == nullptr; }
+    /// Empty for NULL, too.
+    [[nodiscard]] std::string_view text(std::size_t column) const;
+    [[nodiscard]] base::ByteView bytes(std::size_t column) const;
+    /// 0 for NULL, and for what is not a number.
+    [[nodiscard]] std::int64_t number(std::size_t column) const;
+
+private:
+    MYSQL_ROW fields_;
+    const unsigned long* lengths_;
+};
+
+/// What one statement gave.
+class Answer {
+public:
+    explicit Answer(MYSQL_RES* rows) : rows_(rows, mysql_free_result) {}
+
+    [[nodiscard]] std::optional<Row> next();
+    [[nodiscard]] std::size_t count() const { return rows_ ? mysql_num_rows(rows_.get()) : 0; }
+
+private:
+    std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> rows_;  ///< Null for a statement without rows.
+};
+using Answers = std::vector<Answer>;  ///< One for each statement of the packet.
+
+/// One connection to one server. Every wait for the network ends with the caller's deadline, or after
+/// `longest_silence` of real time; the connection is of no use after that.
+class Connection {
+public:
+    static constexpr std::chrono::milliseconds longest_silence{10'000};
+
+    [[nodiscard]] static std::expected<Connection, Failure> open(const Address& address,
+                                                                 const Address::Endpoint& endpoint, const Clock& clock,
+                                                                 Deadline deadline);
+
+    /// Sends all of it in one packet and reads all answers.
+    [[nodiscard]] std::expected<Answers, Failure> run(const Sql& sql, Deadline deadline);
+
+    /// Whether it can be used again.
+    [[nodiscard]] bool usable() const { return usable_; }
+    void discard() { usable_ = false; }
+
+    [[nodiscard]] std::string_view server_version() const { return mysql_get_server_info(handle_.get()); }
+    [[nodiscard]] bool encrypted() const { return mysql_get_ssl_cipher(handle_.get()) != nullptr; }
+
+private:
+    Connection(const Address& address, const Clock& clock);
+
+    void configure(const Address& address);
+    /// Waits for what the driver waits for. A deadline that passes is reported to the driver as its own timeout.
+    [[nodiscard]] int await(int events, Deadline deadline);
+    [[nodiscard]] Failure failure(std::size_t statement);
+
+    const Address* address_;  ///< For messages. Belongs to the store.
+    const Clock* clock_;
+    std::unique_ptr<MYSQL, decltype(&mysql_close)> handle_;
+    bool usable_ = false;
+    bool timed_out_ = false;
+};
+
+}  // namespace holdfast::stores::mysql

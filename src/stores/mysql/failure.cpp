@@ -1,0 +1,57 @@
+#include "stores/mysql/failure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <errmsg.h>
+
+namespace holdfast::stores::mysql {
+namespace {
+
+// By number: the texts are translated, and the names differ between MySQL, MariaDB and TiDB.
+constexpr std::array<unsigned, 6> endings{
+    1053,  // server shutdown in progress
+    1152,  // aborted connection
+    1159,  // timeout reading from the client
+    1161,  // timeout writing to the client
+    1927,  // connection was killed (MariaDB)
+    4031,  // disconnected because it was idle (MySQL)
+};
+constexpr unsigned lock_wait_timeout = 1205;
+constexpr std::array<unsigned, 6> rollbacks{
+    1213,  // deadlock
+    1020,  // record has changed since last read (innodb_snapshot_isolation)
+    9007,  // write conflict (TiDB)
+    8022,  // the transaction can be retried (TiDB)
+    8028,  // the schema changed under the transaction (TiDB)
+    8002,  // the transaction was aborted by a conflict (TiDB)
+};
+constexpr std::array<unsigned, 8> denials{1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698};
+
+template <std::size_t size>
+bool among(const std::array<unsigned, size>& codes, unsigned code) {
+    return std::ranges::find(codes, code) != codes.end();
+}
+
+}  // namespace
+
+bool Failure::answered() const { return code < CR_MIN_ERROR || code >= 3000; }
+
+bool Failure::lost() const { return !answered() || among(endings, code); }
+
+bool Failure::conflict() const { return code == lock_wait_timeout || rolled_back(); }
+
+bool Failure::rolled_back() const { return among(rollbacks, code); }
+
+bool Failure::no_such_table() const { return code == 1146; }
+
+bool Failure::duplicate() const { return code == 1062; }
+
+Error error_of(const Failure& failure, std::string_view doing) {
+    const Errc code = among(denials, failure.code) ? Errc::denied : Errc::store_unavailable;
+    return {code, fmt::format("cannot {}: the database says \"{}\" (code {}); nothing was changed", doing, failure.text,
+                              failure.code)};
+}
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "holdfast/error.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace holdfast::stores::mysql {
+
+/// Why a packet of statements did not succeed.
+struct Failure {
+    unsigned code = 0;          ///< Of the server, or of the driver from 2000 to 2999.
+    std::string text{};         ///< Without the password.
+    std::size_t statement = 0;  ///< Those before it were done, those behind it were not.
+
+    /// The server said it, so it is known how far it came.
+    [[nodiscard]] bool answered() const;
+    /// The connection is no more.
+    [[nodiscard]] bool lost() const;
+    /// Somebody else was in the way. Repeating the whole transaction can succeed.
+    [[nodiscard]] bool conflict() const;
+    /// A COMMIT that failed like this has changed nothing. Others may have.
+    [[nodiscard]] bool rolled_back() const;
+    [[nodiscard]] bool no_such_table() const;
+    [[nodiscard]] bool duplicate() const;
+};
+
+/// For a caller that changed nothing.
+[[nodiscard]] Error error_of(const Failure& failure, std::string_view doing);
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,251 @@
+#include "stores/mysql/mysql_store.hpp"
+
+#include "kernel/step.hpp"
+#include "stores/mysql/examine.hpp"
+#include "stores/mysql/pool.hpp"
+#include "stores/mysql/reading.hpp"
+#include "stores/mysql/schema.hpp"
+#include "stores/mysql/transaction.hpp"
+#include "stores/mysql/waiting.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace holdfast::stores {
+namespace {
+
+using namespace mysql;
+using std::chrono::milliseconds;
+using Remedy = Trouble::Remedy;
+
+/// For opening a store, which has no deadline of its own.
+constexpr milliseconds patience{10'000};
+
+Error gone(const Address& address) {
+    return {Errc::store_unavailable, "the store in " + address.shown + " is gone; nothing was changed"};
+}
+
+/// Which troubles are worth another attempt, and the pause before it.
+class Persistence {
+public:
+    [[nodiscard]] bool goes_on(Remedy remedy, bool used_before) {
+        switch (remedy) {
+            case Remedy::go_on: return ++made_ready_ <= 10;
+            case Remedy::reconnect: return used_before && !std::exchange(reconnected_, true);
+            case Remedy::repeat:
+                if (++conflicts_ > 5) return false;
+                pause();
+                return true;
+            case Remedy::one_by_one:
+            case Remedy::none: return false;
+        }
+        return false;
+    }
+    [[nodiscard]] bool wants_fresh_connection() const { return reconnected_; }
+
+private:
+    void pause() {
+        thread_local std::minstd_rand random(std::random_device{}());
+        const milliseconds most{2LL << conflicts_};
+        std::this_thread::sleep_for(
+            milliseconds{std::uniform_int_distribution<milliseconds::rep>(0, most.count())(random)});
+    }
+
+    int made_ready_ = 0;
+    int conflicts_ = 0;
+    bool reconnected_ = false;
+};
+
+/// What a look at the tables gave. Without a store there are no answers.
+struct Seen {
+    bool exists = false;
+    Judging judging{};
+    Answers answers{};
+};
+
+class MysqlStore final : public Store {
+public:
+    MysqlStore(Address address, const Clock& clock) : clock_(clock), pool_(std::move(address), clock) {}
+
+    /// Connects, and checks a store that is there.
+    Result<void> check() {
+        if (auto seen = look({}, Deadline::in(clock_, patience)); !seen) return std::unexpected(seen.error());
+        standing_ = standing_of(pool_.facts());
+        return {};
+    }
+
+    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        const auto store_id = existing(deadline);
+        if (!store_id) return std::unexpected(store_id.error());
+        if (requests.empty()) return {};
+
+        Batch batch(requests);
+        Persistence persistence;
+        while (true) {
+            auto connection = persistence.wants_fresh_connection() ? pool_.take_fresh(deadline) : pool_.take(deadline);
+            if (!connection) return std::unexpected(connection.error());
+            const ServerFacts facts = pool_.facts();
+            auto replies = Transaction(**connection, batch, facts, clock_, deadline).run(*store_id);
+            if (replies) {
+                waiting_.wake(batch.changes());
+                return std::move(*replies);
+            }
+            const Trouble& trouble = replies.error();
+            if (trouble.remedy == Remedy::one_by_one) return apply_each(requests, trouble.error, deadline);
+            if (deadline.passed(clock_) || !persistence.goes_on(trouble.remedy, connection->used_before()))
+                return std::unexpected(trouble.error);
+        }
+    }
+
+    Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
+        auto seen = look(inspect_query(name, clock_), deadline);
+        if (!seen) return std::unexpected(seen.error());
+        if (!seen->exists) return kernel::status_of(kernel::blank(name), 0, seen->judging.now);
+        return inspected(seen->answers, name, seen->judging);
+    }
+
+    Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
+        auto seen = look(list_query(query, clock_), deadline);
+        if (!seen) return std::unexpected(seen.error());
+        if (!seen->exists) return {};
+        return listed(seen->answers.front(), query, seen->judging);
+    }
+
+    Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
+        auto seen = look(history_query(query), deadline);
+        if (!seen) return std::unexpected(seen.error());
+        if (!seen->exists) return {};
+        return events_in(seen->answers.front());
+    }
+
+    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+        // The place comes first, then the look: what happens in between is not missed.
+        Waiting::Place place = waiting_.enter(watch);
+        PollRhythm rhythm;
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
+            // A look that is cut off costs a connection, so one that began in time may end a little later.
+            const auto time = std::max(deadline.remaining(clock_), milliseconds{1000});
+            auto seen = look(glance_query(watch, clock_), Deadline::in(clock_, time));
+            if (!seen && deadline.passed(clock_)) return {};
+            if (!seen) return std::unexpected(seen.error());
+            const Glance glance = seen->exists ? glance_in(seen->answers.front(), watch.ticket.has_value()) : Glance{};
+            if (watch.ticket ? glance.my_turn : glance.seq != watch.seen_seq) return {};
+            place.sleep(std::min(rhythm.next(glance), deadline.remaining(clock_)));
+        }
+        return {};
+    }
+
+    StoreInfo info() const override {
+        const std::scoped_lock lock(mutex_);
+        return {pool_.address().shown, store_id_, standing_.grade, standing_.reasons};
+    }
+
+    std::vector<Finding> examine(Deadline deadline) override {
+        const auto seen = look({}, deadline);
+        std::vector<Finding> findings{
+            {"reachable", seen.has_value(), seen ? pool_.address().shown : seen.error().message}};
+        if (!seen) return findings;
+        std::ranges::move(examine_server(pool_.facts(), pool_.address()), std::back_inserter(findings));
+        findings.push_back(examine_clock(seen->judging.now, clock_));
+        findings.push_back({"format", true, seen->exists ? "1" : "not created yet; the first use will"});
+        return findings;
+    }
+
+private:
+    /// The store, which is created if it was never there.
+    Result<StoreId> existing(Deadline deadline) {
+        if (const auto known = known_id()) return *known;
+        if (auto seen = look({}, deadline); !seen) return std::unexpected(seen.error());
+        if (const auto known = known_id()) return *known;
+        auto connection = pool_.take(deadline);
+        if (!connection) return std::unexpected(connection.error());
+        const auto created = create(**connection, clock_, deadline);
+        if (!created) return std::unexpected(created.error());
+        remember(created->store_id);
+        return created->store_id;
+    }
+
+    /// Each request in a batch of its own, so that the one that cannot be applied spoils no other.
+    Result<std::vector<Reply>> apply_each(std::span<const Request> requests, const Error& error, Deadline deadline) {
+        if (requests.size() == 1) return std::vector<Reply>{std::unexpected(error)};
+        std::vector<Reply> replies;
+        for (const Request& request : requests) {
+            auto one = apply({&request, 1}, deadline);
+            if (!one && !replies.empty()) return fail(Errc::outcome_unknown, one.error().message);
+            if (!one) return one;
+            replies.push_back(std::move(one->front()));
+        }
+        return replies;
+    }
+
+    /// Reads: the store's identity, and `sql`. On a connection that turns out to be dead, once more on another.
+    Result<Seen> look(const Sql& sql, Deadline deadline) {
+        Sql packet = identity_query(clock_);
+        if (!sql.empty()) packet << "; " << sql;
+        auto connection = pool_.take(deadline);
+        if (!connection) return std::unexpected(connection.error());
+        auto answers = (*connection)->run(packet, deadline);
+        if (!answers && answers.error().lost() && connection->used_before() && !deadline.passed(clock_)) {
+            auto fresh = pool_.take_fresh(deadline);
+            if (!fresh) return std::unexpected(fresh.error());
+            answers = (*fresh)->run(packet, deadline);
+            return seen_in(answers, **fresh, deadline);
+        }
+        return seen_in(answers, **connection, deadline);
+    }
+
+    Result<Seen> seen_in(std::expected<Answers, Failure>& answers, Connection& connection, Deadline deadline) {
+        if (!answers && !answers.error().no_such_table())
+            return std::unexpected(error_of(answers.error(), "read the locks"));
+        auto identity = answers ? identity_in(answers->front()) : std::optional<Identity>();
+        if (!identity) return std::unexpected(identity.error());
+        const auto known = known_id();
+        // One that was there and is gone, or is another one now, is no store without locks.
+        if (known && (!*identity || (*identity)->store_id != *known)) return std::unexpected(gone(pool_.address()));
+        if (!*identity) return without_store(connection, deadline);
+        remember((*identity)->store_id);
+        answers->erase(answers->begin());
+        return Seen{true, {(*identity)->now}, std::move(*answers)};
+    }
+
+    Result<Seen> without_store(Connection& connection, Deadline deadline) {
+        auto answers = connection.run(Sql("SELECT ") << now_of(clock_), deadline);
+        if (!answers) return std::unexpected(error_of(answers.error(), "read the server's clock"));
+        const auto row = answers->front().next();
+        return Seen{false, {Instant{milliseconds{row ? row->number(0) : 0}}}, {}};
+    }
+
+    std::optional<StoreId> known_id() const {
+        const std::scoped_lock lock(mutex_);
+        return store_id_;
+    }
+
+    void remember(const StoreId& store_id) {
+        const std::scoped_lock lock(mutex_);
+        store_id_ = store_id;
+    }
+
+    const Clock& clock_;
+    Pool pool_;
+    Waiting waiting_{};
+    Standing standing_{};  ///< As it was when the store was opened.
+
+    mutable std::mutex mutex_;
+    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Of the store that was seen first.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_mysql_store(base::Url url, const Clock& clock) {
+    auto address = Address::of(url);
+    if (!address) return std::unexpected(address.error());
+    if (auto none = url.expect_no_parameters(); !none) return std::unexpected(none.error());
+    auto store = std::make_unique<MysqlStore>(std::move(*address), clock);
+    if (auto checked = store->check(); !checked) return std::unexpected(checked.error());
+    return store;
+}
+
+}  // namespace holdfast::stores

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "stores/mysql/lock_rows.hpp"
+
+#include <map>
+
+namespace holdfast::stores::mysql {
+
+/// What is known of the queues of some locks, each by its name.
+class Queues {
+public:
+    /// The tickets of all of `wanted`, if they are few.
+    [[nodiscard]] static Sql first_look(std::span<const Wanted> wanted);
+    /// Whether the first look showed all of them.
+    [[nodiscard]] bool take_first_look(Answer& answer, std::span<const Wanted> wanted);
+
+    /// Long queues: statements that ask for the few tickets that matter, and their answers.
+    [[nodiscard]] static Sql second_look(std::span<const Wanted> wanted, Instant now);
+    void take_second_look(std::span<Answer> answers);
+
+    /// Adds the lock's queue to `view`. `record_corrupt` if one of its tickets cannot be read.
+    [[nodiscard]] Result<void> add_to(LockView& view, const LockName& name, const Judging& judging) const;
+
+private:
+    struct Stored {
+        std::uint64_t number = 0;
+        std::string lock_id{};
+        Instant expires_at{};
+        base::Bytes data{};
+    };
+    struct Queue {
+        std::map<std::string, Stored, std::less<>> tickets{};  ///< By lock_id.
+        std::uint64_t last_number = 0;
+        std::optional<std::uint64_t> live{};  ///< If `tickets` are not all of them.
+    };
+
+    void take(const Row& row);
+    [[nodiscard]] static Result<Unsealed<kernel::Ticket>> unsealed(const Stored& stored, const LockName& name,
+                                                                   const Judging& judging);
+
+    std::map<std::string, Queue, std::less<>> queues_{};
+};
+
+/// Statements, each with its `;`, that write tickets. Nothing for changes without any.
+[[nodiscard]] Sql put_tickets(std::span<const Change> changes, Instant now);
+
+}  // namespace holdfast::stores::mysql

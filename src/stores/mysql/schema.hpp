@@ -1,0 +1,28 @@
+#pragma once
+
+#include "holdfast/lease.hpp"
+#include "stores/mysql/server_facts.hpp"
+
+#include <optional>
+
+namespace holdfast::stores::mysql {
+
+/// What every packet that reads the tables asks for, in one statement: the time, and whose tables they are.
+[[nodiscard]] Sql identity_query(const Clock& clock);
+
+struct Identity {
+    Instant now{};
+    StoreId store_id{};
+};
+
+/// What `identity_query` gave. Empty for a store that nobody has finished creating. `format_unsupported` for
+/// one of a newer Holdfast.
+[[nodiscard]] Result<std::optional<Identity>> identity_in(Answer& answer);
+
+/// The store that is there, if there is one.
+[[nodiscard]] Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline);
+
+/// Creates the store. Others may do the same at this moment; all of them end with the same one.
+[[nodiscard]] Result<Identity> create(Connection& connection, const Clock& clock, Deadline deadline);
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,96 @@
+#include "stores/mysql/server_facts.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::stores::mysql {
+namespace {
+
+Flavour flavour_of(std::string_view version) {
+    if (version.find("TiDB") != std::string_view::npos) return Flavour::tidb;
+    if (version.find("MariaDB") != std::string_view::npos) return Flavour::mariadb;
+    return Flavour::mysql;
+}
+
+/// All of them, because a user, a database or an init_connect may have set any of them differently.
+///
+/// Lock waits are short, so that the deadline of a call is looked at in between. A transaction of ours takes
+/// milliseconds; when its owner is frozen in the middle, the server ends it and lets the others go on. MySQL
+/// has nothing for that but the time that any connection may idle.
+Sql settings_for(Flavour flavour) {
+    Sql sql(
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, completion_type = 0, "
+        "sql_select_limit = DEFAULT, innodb_lock_wait_timeout = 1, lock_wait_timeout = 2, time_zone = '+00:00', ");
+    switch (flavour) {
+        case Flavour::mariadb: sql << "wait_timeout = 600, idle_transaction_timeout = 10"; break;
+        case Flavour::mysql: sql << "wait_timeout = 60"; break;
+        case Flavour::tidb: sql << "wait_timeout = 60, tidb_txn_mode = 'pessimistic'"; break;
+    }
+    return sql << "; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION TRANSACTION READ WRITE";
+}
+
+Sql questions_for(Flavour flavour) {
+    Sql sql(
+        "SELECT @@global.read_only, @@innodb_read_only, @@global.innodb_flush_log_at_trx_commit, @@log_bin, "
+        "@@global.sync_binlog, ");
+    if (flavour == Flavour::mariadb)
+        return sql << "@@global.wsrep_on, (SELECT variable_value FROM information_schema.global_status WHERE "
+                      "variable_name = 'SLAVES_CONNECTED')";
+    return sql << "0, 0";
+}
+
+/// Variables come as 0 and 1, or as words.
+bool is_on(std::string_view value) { return !value.empty() && value != "0" && value != "OFF"; }
+
+}  // namespace
+
+Standing standing_of(const ServerFacts& facts) {
+    Standing standing;
+    const auto lower = [&](Grade grade, std::string reason) {
+        standing.grade = std::max(standing.grade, grade);
+        standing.reasons.push_back(std::move(reason));
+    };
+    if (facts.galera) lower(Grade::c, "a Galera cluster can lose committed transactions");
+    if (facts.flavour != Flavour::tidb) {
+        if (facts.flush_at_commit != 1)
+            lower(Grade::b,
+                  fmt::format("innodb_flush_log_at_trx_commit is {}, so a power cut can take back the last grants",
+                              facts.flush_at_commit));
+        if (facts.binlog && facts.sync_binlog != 1)
+            lower(
+                Grade::b,
+                fmt::format("there is a binary log and sync_binlog is {}, so a power cut can take back the last grants",
+                            facts.sync_binlog));
+        if (facts.replicas > 0) lower(Grade::b, "there are replicas, and a failover to one can lose the last grants");
+    }
+    if (standing.reasons.empty())
+        standing.reasons.emplace_back(facts.flavour == Flavour::tidb
+                                          ? "a majority of the cluster has every grant before it is acknowledged"
+                                          : "every grant is on the server's disk before it is acknowledged");
+    return standing;
+}
+
+std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline deadline) {
+    ServerFacts facts;
+    facts.version = connection.server_version();
+    facts.flavour = flavour_of(facts.version);
+    facts.encrypted = connection.encrypted();
+    Sql sql = settings_for(facts.flavour);
+    auto answers = connection.run(sql << "; " << questions_for(facts.flavour), deadline);
+    if (!answers) return std::unexpected(answers.error());
+    const auto row = answers->back().next();
+    if (!row) return std::unexpected(Failure{0, "it does not answer questions about its settings"});
+    facts.read_only = is_on(row->text(0)) || is_on(row->text(1));
+    facts.flush_at_commit = row->number(2);
+    facts.binlog = is_on(row->text(3));
+    facts.sync_binlog = row->number(4);
+    facts.galera = is_on(row->text(5));
+    facts.replicas = row->number(6);
+    return facts;
+}
+
+Sql now_of(const Clock& clock) {
+    if (const auto judged = clock.judges()) return Sql() << *judged;
+    return Sql("TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000");
+}
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "holdfast/store.hpp"
+#include "stores/mysql/connection.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::stores::mysql {
+
+enum class Flavour { mysql, mariadb, tidb };
+
+/// What a server says about itself, as far as our promise depends on it.
+struct ServerFacts {
+    Flavour flavour = Flavour::mysql;
+    std::string version{};
+    bool read_only = false;            ///< A replica, in most cases.
+    std::int64_t flush_at_commit = 1;  ///< innodb_flush_log_at_trx_commit
+    bool binlog = false;
+    std::int64_t sync_binlog = 1;
+    bool galera = false;
+    std::int64_t replicas = 0;  ///< As far as the server tells us.
+    bool encrypted = false;
+
+    /// Several nodes answer, each with a clock of its own.
+    [[nodiscard]] bool many_clocks() const { return flavour == Flavour::tidb || galera; }
+};
+
+/// What the store promises on such a server.
+struct Standing {
+    Grade grade = Grade::a;
+    std::vector<std::string> reasons{};
+};
+[[nodiscard]] Standing standing_of(const ServerFacts& facts);
+
+/// Puts a new connection into the state that everything else relies on, and asks who is there.
+[[nodiscard]] std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline deadline);
+
+/// Time in milliseconds of UTC. The server's clock at the start of the statement that this stands in; or,
+/// under a clock that judges by itself, that one. Depends on no time zone.
+[[nodiscard]] Sql now_of(const Clock& clock);
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,196 @@
+#include "stores/mysql/transaction.hpp"
+
+#include "stores/mysql/queue_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace holdfast::stores::mysql {
+namespace {
+
+using std::chrono::milliseconds;
+using Remedy = Trouble::Remedy;
+
+/// MariaDB turns longer lists into a join, which would read the rows in another order.
+constexpr std::size_t names_in_list = 500;
+/// Keeps packets far below what servers accept.
+constexpr std::size_t changes_in_packet = 100;
+
+/// Clocks of the nodes of a cluster differ by less.
+constexpr milliseconds clock_difference{5000};
+
+template <class T>
+std::span<T> take_some(std::span<T>& all, std::size_t count) {
+    const auto some = all.first(std::min(count, all.size()));
+    all = all.subspan(some.size());
+    return some;
+}
+
+Error no_time_left() { return {Errc::store_unavailable, "the time for this call is over; nothing was changed"}; }
+
+Error gone() { return {Errc::store_unavailable, "the store in the database is gone; nothing was changed"}; }
+
+}  // namespace
+
+std::expected<std::vector<Reply>, Trouble> Transaction::run(const StoreId& expected) {
+    if (auto done = read(expected); !done) {
+        roll_back();
+        return std::unexpected(done.error());
+    }
+    std::vector<Reply> replies = batch_.run(now_, facts_.many_clocks() ? clock_difference : milliseconds{0});
+    if (batch_.changes().empty()) {
+        roll_back();
+        return replies;
+    }
+    if (auto done = write(); !done) {
+        roll_back();
+        return std::unexpected(done.error());
+    }
+    return replies;
+}
+
+Transaction::Done Transaction::read(const StoreId& expected) {
+    const std::span<const Wanted> wanted = batch_.wanted();
+    std::vector<LockName> names;
+    for (const Wanted& lock : wanted) names.push_back(lock.name);
+
+    // The rows are locked first, in the order of their key, so that two batches never wait for each other in a
+    // circle; the hint keeps a small table from being scanned, and so waited for, as a whole. Only then the clock is
+    // read, in a statement of its own: what NOW says was fixed when its statement began, before any wait.
+    Sql sql = facts_.flavour == Flavour::tidb ? Sql("BEGIN PESSIMISTIC") : Sql("START TRANSACTION");
+    std::size_t lists = 0;
+    for (std::span<const LockName> rest = names; !rest.empty(); ++lists)
+        sql << "; " << select_lock << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
+            << list_of(take_some(rest, names_in_list)) << " ORDER BY l.name FOR UPDATE";
+    sql << "; " << identity_query(clock_) << "; " << Queues::first_look(wanted);
+    open_ = true;
+    auto answers = connection_.run(sql, deadline_);
+    if (!answers) return std::unexpected(after_reading(answers.error()));
+
+    auto identity = identity_in((*answers)[1 + lists]);
+    if (!identity) return std::unexpected(Trouble{Remedy::none, identity.error()});
+    if (!*identity || (*identity)->store_id != expected) return std::unexpected(Trouble{Remedy::none, gone()});
+    now_ = (*identity)->now;
+    const Judging judging{now_, facts_.many_clocks() ? clock_difference : slewing};
+
+    Queues queues;
+    if (!queues.take_first_look((*answers)[2 + lists], wanted)) {
+        auto more = connection_.run(Queues::second_look(wanted, now_), deadline_);
+        if (!more) return std::unexpected(after_reading(more.error()));
+        queues.take_second_look(*more);
+    }
+
+    std::set<LockName> missing(names.begin(), names.end());
+    for (Answer& list : std::span(*answers).subspan(1, lists)) {
+        while (const auto row = list.next()) {
+            const auto name = std::ranges::lower_bound(names, row->text(0), {}, &LockName::text);
+            if (name == names.end() || name->text() != row->text(0)) continue;
+            missing.erase(*name);
+            auto record = read_lock(*row, *name, judging);
+            if (!record) {
+                batch_.found(*name, std::unexpected(record.error()));
+                continue;
+            }
+            LockView view{.record = *record ? std::move((*record)->value) : kernel::blank(*name),
+                          .moved = *record && (*record)->moved};
+            const auto added = queues.add_to(view, *name, judging);
+            batch_.found(*name, added ? Result<LockView>(std::move(view)) : std::unexpected(added.error()));
+        }
+    }
+    if (missing.empty()) return {};
+    const std::vector<LockName> absent(missing.begin(), missing.end());
+    // Also for locks that are only looked at: two that exclude each other must meet at a row.
+    if (std::ranges::any_of(wanted, &Wanted::may_create)) return make_ready(absent);
+    return look_for_history(absent);
+}
+
+Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
+    // In a transaction of its own, which is over before any row is locked: whoever inserts while holding locks
+    // can meet another who does the same in a deadlock.
+    Sql sql("ROLLBACK");
+    for (std::span<const LockName> rest = names; !rest.empty();) {
+        sql << "; INSERT IGNORE INTO holdfast_locks (name) VALUES ";
+        Comma comma;
+        for (const LockName& name : take_some(rest, names_in_list)) {
+            sql << comma.next() << "(";
+            sql.value(name.text()) << ")";
+        }
+    }
+    const auto made = connection_.run(sql, deadline_);
+    if (!made) return std::unexpected(after_reading(made.error()));
+    open_ = false;
+    return std::unexpected(Trouble{Remedy::go_on, {Errc::store_unavailable, "others keep changing the locks"}});
+}
+
+Transaction::Done Transaction::look_for_history(const std::vector<LockName>& names) {
+    // The row is looked for again behind the history: both may have come since it was missed.
+    Sql sql;
+    for (const LockName& name : names) {
+        sql << "SELECT 1 FROM holdfast_audit WHERE name = ";
+        sql.value(name.text()) << " LIMIT 1; SELECT 1 FROM holdfast_locks WHERE name = ";
+        sql.value(name.text()) << "; ";
+    }
+    auto answers = connection_.run(sql << "DO 0", deadline_);
+    if (!answers) return std::unexpected(after_reading(answers.error()));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const bool used = (*answers)[2 * i].count() != 0;
+        const bool there = (*answers)[2 * i + 1].count() != 0;
+        batch_.found(names[i], used && !there ? Result<LockView>(std::unexpected(unreadable(names[i], "the record")))
+                                              : LockView{.record = kernel::blank(names[i])});
+    }
+    return {};
+}
+
+Transaction::Done Transaction::write() {
+    if (deadline_.passed(clock_)) return std::unexpected(Trouble{Remedy::none, no_time_left()});
+    for (std::span<const Change> rest = batch_.changes(); !rest.empty();) {
+        const auto some = take_some(rest, changes_in_packet);
+        Sql sql = put_locks(some, now_);
+        sql << put_events(some) << put_tickets(some, now_);
+        if (rest.empty()) sql << "COMMIT";
+        const auto written = connection_.run(sql, deadline_);
+        if (written) continue;
+        // Values are hexadecimal, so this counts the statements before COMMIT.
+        const auto commit = static_cast<std::size_t>(std::ranges::count(sql.packet(), ';'));
+        return std::unexpected(after_writing(written.error(), rest.empty() ? std::optional(commit) : std::nullopt));
+    }
+    open_ = false;
+    return {};
+}
+
+void Transaction::roll_back() {
+    // A lock wait that timed out has undone one statement and left the transaction open: without this, the next
+    // one would commit the rest of it.
+    if (!open_ || !connection_.usable()) return;
+    if (!connection_.run(Sql("ROLLBACK"), deadline_)) connection_.discard();
+    open_ = false;
+}
+
+Trouble Transaction::after_reading(const Failure& failure) {
+    const Error error =
+        failure.lost() && deadline_.passed(clock_) ? no_time_left() : error_of(failure, "read the locks");
+    if (failure.no_such_table()) return {Remedy::none, gone()};
+    if (failure.conflict()) return {Remedy::repeat, error};
+    return {failure.lost() ? Remedy::reconnect : Remedy::none, error};
+}
+
+Trouble Transaction::after_writing(const Failure& failure, std::optional<std::size_t> commit) {
+    // Once a packet with COMMIT has been sent, only the server knows how far it came. When it says that it
+    // stopped before, it has changed nothing.
+    const bool stopped_before = failure.answered() && failure.statement < commit.value_or(failure.statement + 1);
+    const bool unknown = commit && !stopped_before && !(failure.answered() && failure.rolled_back());
+    if (unknown)
+        return {Remedy::none,
+                {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
+    const Error error = error_of(failure, "write the locks");
+    if (failure.conflict()) return {Remedy::repeat, error};
+    if (failure.lost()) return {Remedy::reconnect, error};
+    if (failure.duplicate())
+        return {Remedy::one_by_one,
+                {Errc::record_corrupt,
+                 "the audit log of a lock goes on behind its record; the lock stays blocked until it is repaired"}};
+    return {Remedy::none, error};
+}
+
+}  // namespace holdfast::stores::mysql

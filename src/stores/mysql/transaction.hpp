@@ -1,0 +1,56 @@
+#pragma once
+
+#include "stores/batch/batch.hpp"
+#include "stores/mysql/schema.hpp"
+
+#include <expected>
+#include <optional>
+#include <vector>
+
+namespace holdfast::stores::mysql {
+
+/// Why an attempt gave no replies, and what may be done about it.
+struct Trouble {
+    enum class Remedy {
+        none,
+        go_on,       ///< Rows were made ready for locks that had none. Now it can work.
+        repeat,      ///< Somebody was in the way. Nothing was changed.
+        reconnect,   ///< The connection had died. Nothing was changed.
+        one_by_one,  ///< One lock of the batch spoils it. Nothing was changed.
+    };
+    Remedy remedy = Remedy::none;
+    Error error;
+};
+
+/// One attempt to apply a batch, in one transaction.
+class Transaction {
+public:
+    Transaction(Connection& connection, Batch& batch, const ServerFacts& facts, const Clock& clock, Deadline deadline)
+        : connection_(connection), batch_(batch), facts_(facts), clock_(clock), deadline_(deadline) {}
+
+    /// In the store `expected` and no other.
+    [[nodiscard]] std::expected<std::vector<Reply>, Trouble> run(const StoreId& expected);
+
+private:
+    using Done = std::expected<void, Trouble>;
+
+    [[nodiscard]] Done read(const StoreId& expected);
+    /// Rows for locks that have none, so that there is something to lock.
+    [[nodiscard]] Done make_ready(const std::vector<LockName>& names);
+    [[nodiscard]] Done look_for_history(const std::vector<LockName>& names);
+    [[nodiscard]] Done write();
+    void roll_back();
+
+    [[nodiscard]] Trouble after_reading(const Failure& failure);
+    [[nodiscard]] Trouble after_writing(const Failure& failure, std::optional<std::size_t> commit);
+
+    Connection& connection_;
+    Batch& batch_;
+    const ServerFacts& facts_;
+    const Clock& clock_;
+    const Deadline deadline_;
+    Instant now_{};
+    bool open_ = false;  ///< The server may have a transaction of ours.
+};
+
+}  // namespace holdfast::stores::mysql
