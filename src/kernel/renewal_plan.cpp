@@ -10,9 +10,9 @@ using std::chrono::milliseconds;
 }  // namespace
 
 milliseconds margin_of(milliseconds granted) {
-    // A twentieth covers clocks that run 5 % apart; 200 ms cover a busy scheduler. A short lease would be
+    // A tenth covers clocks that run 5 % apart twice; 300 ms cover a busy scheduler. A short lease would be
     // all margin, so a quarter is the most.
-    return std::min(std::max(granted / 20, milliseconds{200}), granted / 4);
+    return std::min(std::max(granted / 10, milliseconds{300}), granted / 4);
 }
 
 Boottime RenewalPlan::deadline() const { return sent_at + granted - margin_of(granted); }
