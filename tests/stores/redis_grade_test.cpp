@@ -107,19 +107,19 @@ TEST(RedisUrl, StoresWithDifferentPrefixesAndDatabasesAreStrangers) {
     EXPECT_EQ(must(two->list({}, soon())).size(), 1U);
 }
 
-/// A certificate for `localhost` that vouches for itself.
-std::string certificate(const ServerFolder& folder, const std::string& name) {
+/// A certificate for `host` that vouches for itself.
+std::string certificate(const ServerFolder& folder, const std::string& name, const std::string& host) {
     const std::string base = (folder.path() / name).string();
     run_as_server({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                   "-nodes", "-days", "2", "-subj", "/CN=holdfast test", "-addext", "subjectAltName=DNS:localhost",
+                   "-nodes", "-days", "2", "-subj", "/CN=holdfast test", "-addext", "subjectAltName=DNS:" + host,
                    "-keyout", base + ".key", "-out", base + ".crt"});
     return base;
 }
 
 TEST(RedisTls, OnlyTheServerThatTheCertificateNamesIsTrusted) {
     const ServerFolder folder;
-    const std::string right = certificate(folder, "right");
-    const std::string wrong = certificate(folder, "wrong");
+    const std::string right = certificate(folder, "right", "localhost");
+    const std::string wrong = certificate(folder, "wrong", "localhost");
     const std::uint16_t port = free_port();
     const OwnRedis redis({"--tls-port", std::to_string(port), "--tls-cert-file", right + ".crt", "--tls-key-file",
                           right + ".key", "--tls-auth-clients", "no"});
@@ -147,6 +147,11 @@ TEST(RedisTls, OnlyTheServerThatTheCertificateNamesIsTrusted) {
     for (const Finding& finding : unverified->examine(soon())) complaints += finding.ok ? 0 : 1;
     EXPECT_EQ(complaints, 1);
     EXPECT_THAT(open("localhost", "?tls_ca=/nowhere"), RefusedWith(Errc::config));
+
+    const std::string elsewhere = certificate(folder, "elsewhere", "elsewhere.example");
+    redis.by_hand().ask({"CONFIG", "SET", "tls-cert-file", elsewhere + ".crt", "tls-key-file", elsewhere + ".key"});
+    EXPECT_THAT(open("localhost", "?tls_ca=" + elsewhere + ".crt"), RefusedWith(Errc::store_unavailable))
+        << "another name";
 }
 
 }  // namespace
