@@ -2,6 +2,10 @@
 
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
+#include "support/run_settings.hpp"
+#include "support/servers/kinds.hpp"
+
+#include <fmt/format.h>
 
 namespace holdfast::tests {
 namespace {
@@ -14,10 +18,21 @@ bool spends_a_token(EventKind kind) {
 }  // namespace
 
 std::string url_in(const std::filesystem::path& folder, const std::string& scheme) {
+    if (scheme == "etcd")
+        return fmt::format("etcd://127.0.0.1:{}/{}?clock_margin=0s", shared_server_port("etcd"),
+                           folder.filename().string());
     return scheme + ":" + (folder / "store").string();
 }
 
-std::vector<std::string> shared_schemes() { return {"file", "sqlite"}; }
+std::vector<std::string> shared_schemes() { return {"etcd", "file", "sqlite"}; }
+
+std::vector<std::string> host_schemes() { return {"file", "sqlite"}; }
+
+std::chrono::milliseconds resolution_of(const std::string& scheme) {
+    return std::chrono::seconds{scheme == "etcd" ? 3 : 0};
+}
+
+int rounds_on(const std::string& scheme, int rounds) { return scaled(scheme == "etcd" ? rounds / 5 : rounds); }
 
 std::unique_ptr<Store> open_shared(const std::string& url) { return must(open_store(url)); }
 
