@@ -5,7 +5,6 @@
 #include "support/matchers.hpp"
 #include "support/process.hpp"
 #include "support/requests.hpp"
-#include "support/run_settings.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,11 +21,13 @@ protected:
 
     /// `count` processes ask for `name` at once; what they were told.
     [[nodiscard]] std::vector<AnswerLine> contend(const LockName& name, int count) const {
+        // Before the fork: a server that is not running yet must be the parent's.
+        const std::string place = url();
         std::vector<Process> processes;
         for (int i = 0; i < count; ++i)
             processes.push_back(Process::fork([&] {
                 wait_for_end_of_input();
-                print_now(to_line(open_shared(url())->apply_one(by("contender", name, 1h), patient())));
+                print_now(to_line(open_shared(place)->apply_one(by("contender", name, 1h), patient())));
                 return 0;
             }));
         for (Process& process : processes) process.close_input();
@@ -63,7 +64,7 @@ private:
 };
 
 TEST_P(Contend, OneOfFiftyProcessesWinsAndTheOthersAreToldWhoItIs) {
-    for (int round = 0; round < scaled(100) && !HasFailure(); ++round) {
+    for (int round = 0; round < rounds_on(GetParam(), 100) && !HasFailure(); ++round) {
         SCOPED_TRACE(testing::Message() << GetParam() << " round " << round);
         const LockName name = lock("round " + std::to_string(round));
         const auto answers = contend(name, 50);
@@ -72,7 +73,7 @@ TEST_P(Contend, OneOfFiftyProcessesWinsAndTheOthersAreToldWhoItIs) {
 }
 
 TEST_P(Contend, FiftyFirstUsesAtOnceMakeOneStore) {
-    for (int round = 0; round < scaled(10) && !HasFailure(); ++round) {
+    for (int round = 0; round < rounds_on(GetParam(), 10) && !HasFailure(); ++round) {
         SCOPED_TRACE(testing::Message() << GetParam() << " round " << round);
         const TempFolder fresh;
         const std::string place = url_in(fresh.path(), GetParam());
@@ -96,7 +97,7 @@ TEST_P(Contend, FiftyFirstUsesAtOnceMakeOneStore) {
 }
 
 TEST_P(Contend, OneOfTwoStealersOfAnExpiredLeaseWins) {
-    const int rounds = scaled(50);
+    const int rounds = rounds_on(GetParam(), 50);
     const auto name_of_round = [](int round) { return lock("stolen " + std::to_string(round)); };
     std::vector<FencingToken> before;
     {

@@ -3,6 +3,7 @@
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
 #include "support/mysql_by_hand.hpp"
+#include "support/run_settings.hpp"
 #include "support/servers/kinds.hpp"
 
 #include <fmt/format.h>
@@ -36,6 +37,12 @@ std::string url_in(const std::filesystem::path& folder, const std::string& schem
 std::vector<std::string> file_schemes() { return {"file", "sqlite"}; }
 
 std::vector<std::string> shared_schemes() { return {"file", "sqlite", "postgres", "mysql", "redis", "etcd"}; }
+
+std::chrono::milliseconds resolution_of(const std::string& scheme) {
+    return std::chrono::seconds{scheme == "etcd" ? 3 : 0};
+}
+
+int rounds_on(const std::string& scheme, int rounds) { return scaled(is_server(scheme) ? rounds / 5 : rounds); }
 
 std::unique_ptr<Store> open_shared(const std::string& url) { return must(open_store(url)); }
 

@@ -3,6 +3,7 @@
 #include "holdfast/store.hpp"
 #include "support/temp_folder.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -18,6 +19,11 @@ namespace holdfast::tests {
 [[nodiscard]] std::vector<std::string> file_schemes();
 /// The stores of this build that processes can share.
 [[nodiscard]] std::vector<std::string> shared_schemes();
+/// How much longer than its ttl a lease can last there: what the clock that judges it does not show.
+[[nodiscard]] std::chrono::milliseconds resolution_of(const std::string& scheme);
+
+/// `rounds` on a store that is a file, fewer where each of them goes through a server.
+[[nodiscard]] int rounds_on(const std::string& scheme, int rounds);
 
 /// Opens a store by the host's clock. Throws if it does not open: after a crash, that is a failure.
 [[nodiscard]] std::unique_ptr<Store> open_shared(const std::string& url);

@@ -129,6 +129,32 @@ TEST_F(EtcdKeys, WaitersGetTheirTurnsInTheOrderOfTheirArrivalWhereverTheyStand) 
     EXPECT_THAT(by_hand_.keys(prefix_ + "/t/"), testing::IsEmpty()) << "nothing is left of those who waited";
 }
 
+// A store remembers how it left a lock, and then writes without reading first.
+TEST_F(EtcdKeys, WhatAStoreRemembersDoesNotLetItPassThoseWhoCameMeanwhile) {
+    const auto mine = open();
+    const auto theirs = open();
+    const Acquire alice = by_alice(lock("x"));
+    must(mine->apply_one(alice, patient()));
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_THAT(theirs->apply_one(bob, patient()), RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(must(mine->apply_one(release(alice), patient())).lock.waiters, 1U);
+    EXPECT_THAT(mine->apply_one(by_alice(lock("x")), patient()), RefusedWith(Errc::lock_conflict)) << "bob is first";
+    must(theirs->apply_one(bob, patient()));
+    EXPECT_THAT(mine->apply_one(by_alice(lock("x")), patient()), RefusedWith(Errc::lock_conflict));
+    must(theirs->apply_one(release(bob), patient()));
+
+    const Acquire carol = by_carol(lock("x"));
+    must(mine->apply_one(carol, patient()));
+    must(mine->apply_one(release(carol), patient()));
+    const Acquire dave = by("dave", lock("x"), 1h);
+    must(theirs->apply_one(dave, patient()));
+    EXPECT_THAT(mine->apply_one(by_alice(lock("x")), patient()), RefusedWith(Errc::lock_conflict)) << "dave was faster";
+    must(theirs->apply_one(release(dave), patient()));
+    EXPECT_THAT(
+        verify_chain(must(mine->history({.name = lock("x")}, patient())), must(mine->inspect(lock("x"), patient()))),
+        Granted());
+}
+
 // Each reads that the other is free. If the other's record were not compared when writing, both would be granted.
 TEST_F(EtcdKeys, TwoLocksThatExcludeEachOtherAreNeverBothHeld) {
     const auto one = open();

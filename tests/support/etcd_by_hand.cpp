@@ -71,12 +71,22 @@ std::string EtcdByHand::call(const std::string& path, const std::string& body) c
     curl_easy_setopt(request.get(), CURLOPT_POSTFIELDS, body.c_str());
     curl_easy_setopt(request.get(), CURLOPT_WRITEFUNCTION, append);
     curl_easy_setopt(request.get(), CURLOPT_WRITEDATA, &answer);
+    const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(
+        token_.empty() ? nullptr : curl_slist_append(nullptr, ("Authorization: " + token_).c_str()),
+        curl_slist_free_all);
+    curl_easy_setopt(request.get(), CURLOPT_HTTPHEADER, headers.get());
     const CURLcode code = curl_easy_perform(request.get());
     if (code != CURLE_OK) throw std::runtime_error(fmt::format("{}: {}", path, curl_easy_strerror(code)));
     long status = 0;
     curl_easy_getinfo(request.get(), CURLINFO_RESPONSE_CODE, &status);
     if (status != 200) throw std::runtime_error(fmt::format("{}: {} {}", path, status, answer));
     return answer;
+}
+
+void EtcdByHand::log_in(const std::string& user, const std::string& password) {
+    const std::string answer =
+        call("/v3/auth/authenticate", fmt::format(R"({{"name":"{}","password":"{}"}})", user, password));
+    token_ = fields(answer, "token").at(0);
 }
 
 std::vector<std::string> EtcdByHand::keys(const std::string& prefix) const {

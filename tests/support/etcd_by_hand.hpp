@@ -13,6 +13,9 @@ class EtcdByHand {
 public:
     explicit EtcdByHand(std::uint16_t port) : port_(port) {}
 
+    /// From now on as this user.
+    void log_in(const std::string& user, const std::string& password);
+
     /// Keys that begin with `prefix`.
     [[nodiscard]] std::vector<std::string> keys(const std::string& prefix) const;
     [[nodiscard]] std::optional<std::string> get(const std::string& key) const;
@@ -27,6 +30,7 @@ public:
 
 private:
     std::uint16_t port_;
+    std::string token_{};
 };
 
 }  // namespace holdfast::tests

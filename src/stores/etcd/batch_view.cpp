@@ -39,6 +39,7 @@ std::size_t BatchView::planned() const {
 Result<void> BatchView::take(TxnAnswer answer) {
     if (answer.found.size() < planned()) return fail(Errc::store_unavailable, "etcd did not answer everything");
     revision_ = answer.revision;
+    is_assumed_ = false;
     seen_.clear();
     auto next = answer.found.begin();
     const auto take_one = [&]() -> std::optional<KeyValue> {
@@ -67,6 +68,14 @@ Result<void> BatchView::take(TxnAnswer answer) {
         }
     }
     return {};
+}
+
+void BatchView::assume(KeyValue meta, KeyValue record) {
+    revision_ = record.changed_in;
+    is_assumed_ = true;
+    meta_ = std::move(meta);
+    seen_.clear();
+    seen_[wanted_.front().name].record = std::move(record);
 }
 
 std::vector<Get> BatchView::missing() const {

@@ -21,6 +21,12 @@ public:
     /// The answers to `plan`; there may be more behind them.
     [[nodiscard]] Result<void> take(TxnAnswer answer);
 
+    /// For a single lock: as if these had been read, and nobody in its queue.
+    void assume(KeyValue meta, KeyValue record);
+    [[nodiscard]] bool is_assumed() const { return is_assumed_; }
+    /// Nobody waits for the lock.
+    [[nodiscard]] bool is_queue_empty(const LockName& name) const { return seen_.at(name).waiting == 0; }
+
     /// What the first answer shows to be needed, too: tickets deep in a queue, and whether a lock without
     /// a record has a past. Mostly nothing.
     [[nodiscard]] std::vector<Get> missing() const;
@@ -56,6 +62,7 @@ private:
     const Keys& keys_;
     const std::vector<Wanted>& wanted_;
     Revision revision_ = 0;
+    bool is_assumed_ = false;
     std::optional<KeyValue> meta_{};
     std::map<LockName, Seen> seen_{};
 };

@@ -2,6 +2,7 @@
 
 #include "stores/etcd/examine.hpp"
 #include "stores/etcd/reader.hpp"
+#include "stores/etcd/recent.hpp"
 #include "stores/etcd/watch_stream.hpp"
 #include "stores/etcd/writing.hpp"
 
@@ -46,7 +47,8 @@ std::size_t fitting(std::span<const Request> requests) {
 
 class EtcdStore final : public Store {
 public:
-    EtcdStore(Address address, const Clock& clock) : clock_(clock), session_(std::move(address), clock) {}
+    EtcdStore(Address address, const Clock& clock)
+        : clock_(clock), session_(std::move(address), clock), recent_(clock) {}
 
     /// Finds out what the cluster promises, and whether the store is one of ours.
     Result<void> connect() {
@@ -115,17 +117,31 @@ private:
     Result<std::vector<Reply>> apply_some(std::span<const Request> requests, Patience& patience, bool& changed) {
         Batch batch(requests);
         BatchView view(session_.keys(), batch.wanted());
-        auto moment = look(view, requests, patience);
+        Result<Moment> moment = Moment{};
+        if (const auto recalled = recent_.recall(view)) {
+            moment = *recalled;
+        } else {
+            moment = look(view, requests, patience);
+        }
         for (int attempt = 0; moment; ++attempt) {
             view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
             std::vector<Reply> replies = batch.run(moment->now, session_.node_clock().margin());
+            // What is remembered is good enough to try, and not to refuse.
+            if (view.is_assumed() && !(all_granted(replies) && !batch.changes().empty())) {
+                moment = look(view, requests, patience);
+                continue;
+            }
             if (batch.changes().empty()) return replies;
             std::vector<Change> changes = batch.changes();
             begin_late(replies, changes, *moment);
             const Writing writing(session_.keys(), view, changes, *moment);
+            const Boottime sent_at = host_clock().boottime();
             auto answer = session_.write(writing.text(), patience);
             if (!answer) return std::unexpected(answer.error());
-            if (answer->txn.succeeded || writing.was_done_before(view, answer->txn)) {
+            const bool done_before =
+                !answer->txn.succeeded && answer->maybe_repeated && writing.was_done_before(view, answer->txn);
+            remember(view, changes, writing, *answer, sent_at);
+            if (answer->txn.succeeded || done_before) {
                 changed = true;
                 return replies;
             }
@@ -136,6 +152,20 @@ private:
             moment = again(view, std::move(*answer), patience);
         }
         return std::unexpected(moment.error());
+    }
+
+    static bool all_granted(const std::vector<Reply>& replies) {
+        return std::ranges::all_of(replies, [](const Reply& reply) { return reply.has_value(); });
+    }
+
+    void remember(const BatchView& view, const std::vector<Change>& changes, const Writing& writing,
+                  const Session::Answer& answer, Boottime sent_at) {
+        for (const Change& change : changes) recent_.forget(change.name);
+        const LockName& name = changes.front().name;
+        const bool is_quiet = view.is_queue_empty(name) && changes.front().put.empty();
+        if (!answer.txn.succeeded || writing.record().empty() || !is_quiet) return;
+        recent_.remember(view, {session_.keys().record(name), writing.record(), answer.txn.revision}, answer.moment,
+                         sent_at);
     }
 
     /// Everything that the batch needs, of a store that is there.
@@ -199,6 +229,7 @@ private:
 
     const Clock& clock_;
     Session session_;
+    Recent recent_;
     Standing standing_{};
     WatchPool watches_{};
 };

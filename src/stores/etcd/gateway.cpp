@@ -41,8 +41,10 @@ bool is_certain(const Refusal& refusal) {
 }
 
 bool needs_login(const Refusal& refusal) {
-    return refusal.code == grpc::unauthenticated ||
-           (refusal.code == grpc::invalid_argument && refusal.text.find("user name is empty") != std::string::npos);
+    if (refusal.code == grpc::unauthenticated) return true;
+    // Without a token; with one from before the users or roles were changed.
+    return refusal.code == grpc::invalid_argument && (refusal.text.find("user name is empty") != std::string::npos ||
+                                                      refusal.text.find("auth store is old") != std::string::npos);
 }
 
 bool has_no_leader(const Refusal& refusal) { return refusal.text.find("no leader") != std::string::npos; }
@@ -104,6 +106,7 @@ Result<Gateway::Answer> Gateway::call(std::string_view path, const std::string& 
             if (made.end == End::answered) {
                 prefer(endpoint);
                 patience.answered();
+                made.answer.maybe_repeated = made.answer.maybe_repeated || in_doubt;
                 return std::move(made.answer);
             }
             last = std::move(made.error);
@@ -145,7 +148,7 @@ Gateway::Attempt Gateway::attempt(std::size_t endpoint, std::string_view path, c
     }
     if (heard->status == 200) {
         made.end = End::answered;
-        made.answer = {std::move(heard->body), heard->date};
+        made.answer = {std::move(heard->body), heard->date, heard->maybe_repeated};
         return made;
     }
     const Refusal refusal = read_refusal(heard->body);

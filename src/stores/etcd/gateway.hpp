@@ -39,6 +39,7 @@ public:
     struct Answer {
         std::string body{};
         std::optional<Instant> date{};
+        bool maybe_repeated = false;  ///< An earlier copy of the request may have been carried out.
     };
 
     /// Asks one endpoint after the other until one answers.

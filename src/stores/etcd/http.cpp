@@ -90,6 +90,9 @@ std::expected<HttpAnswer, HttpFailure> Http::post(const std::string& url, const 
         return std::unexpected(
             HttpFailure{was_sent(curl, code), details[0] != 0 ? details.data() : curl_easy_strerror(code)});
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+    long connects = 0;
+    curl_easy_getinfo(curl, CURLINFO_NUM_CONNECTS, &connects);
+    answer.maybe_repeated = connects > 0;
     return answer;
 }
 

@@ -15,6 +15,9 @@ struct HttpAnswer {
     long status = 0;
     std::string body{};
     std::optional<Instant> date{};  ///< The clock of who answered, in whole seconds.
+    /// libcurl sends a request again by itself if a connection that it kept open turns out to be closed. That needs
+    /// a new one, and so may this request have been sent twice.
+    bool maybe_repeated = false;
 };
 
 struct HttpFailure {

@@ -43,7 +43,7 @@ Result<Session::Answer> Session::write(const std::string& txn, Patience& patienc
     if (!moment) return std::unexpected(moment.error());
     auto read = read_txn(answer->body);
     if (!read) return fail(Errc::outcome_unknown, read.error().message);
-    return Answer{std::move(*read), *moment};
+    return Answer{std::move(*read), *moment, answer->maybe_repeated};
 }
 
 Result<Moment> Session::look(BatchView& view, Patience& patience, Order order) {

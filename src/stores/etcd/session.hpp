@@ -15,6 +15,7 @@ public:
     struct Answer {
         TxnAnswer txn{};
         Moment moment{};
+        bool maybe_repeated = false;  ///< See `Gateway::Answer`.
     };
 
     /// Who vouches for what is read; see `Txn::order_by_log`.

@@ -19,6 +19,8 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
     // Also the records that were only looked at: a lock that excludes this one may have been taken meanwhile.
     for (const Wanted& lock : view.wanted())
         txn_.if_unchanged(keys_.record(lock.name), view.record_changed_in(lock.name));
+    if (view.is_assumed())
+        for (const Wanted& lock : view.wanted()) txn_.if_absent(keys_.tickets(lock.name));
     for (const Change& change : changes) {
         write(change, moment);
         for (const kernel::Ticket& ticket : change.put) put(view, change.name, ticket, moment);
@@ -31,7 +33,10 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
 }
 
 void Writing::write(const Change& change, const Moment& moment) {
-    if (change.record) txn_.put(keys_.record(change.name), text_of(sealed(*change.record, moment.now)));
+    if (change.record) {
+        record_ = text_of(sealed(*change.record, moment.now));
+        txn_.put(keys_.record(change.name), record_);
+    }
     for (const AuditEvent& event : change.events) {
         std::string value = text_of(sealed(event));
         txn_.put(keys_.event(change.name, event.seq), value);

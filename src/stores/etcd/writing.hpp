@@ -12,9 +12,13 @@ public:
 
     [[nodiscard]] std::string text() const { return txn_.text(); }
 
+    /// The last record in it; empty if there is none.
+    [[nodiscard]] const std::string& record() const { return record_; }
+
     /// Whether an answer to a transaction that did not succeed shows that an earlier copy of it did. A request
     /// that was sent and not answered is sent again, so that can be; and it is then the only time, because every
-    /// copy compares the same revisions.
+    /// copy compares the same revisions. Means nothing if there was no earlier copy: the same request of somebody else
+    /// leaves the same behind.
     [[nodiscard]] bool was_done_before(const BatchView& view, const TxnAnswer& answer) const;
 
 private:
@@ -25,6 +29,7 @@ private:
 
     const Keys& keys_;
     Txn txn_{};
+    std::string record_{};
     KeyValue evidence_{};  ///< One key with what this writes to it. No key: nothing but removals.
 };
 
