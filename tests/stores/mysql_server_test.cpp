@@ -142,12 +142,19 @@ public:
         const auto [known, fresh] = tokens_[name].emplace(token.value, lock_id);
         if (!fresh && known->second != lock_id) ++repeated_;
     }
+    void unavailable(const LockId& lock_id) {
+        const std::scoped_lock lock(mutex_);
+        unavailable_.insert(lock_id);
+    }
     [[nodiscard]] int repeated() const { return repeated_; }
+    /// Those who were told that nothing had been changed.
+    [[nodiscard]] const std::set<LockId>& unavailable() const { return unavailable_; }
     [[nodiscard]] const std::map<LockName, std::map<std::uint64_t, LockId>>& tokens() const { return tokens_; }
 
 private:
     std::mutex mutex_;
     std::map<LockName, std::map<std::uint64_t, LockId>> tokens_{};  ///< Guarded by mutex_.
+    std::set<LockId> unavailable_{};                                ///< Guarded by mutex_.
     int repeated_ = 0;                                              ///< Guarded by mutex_.
 };
 
@@ -175,6 +182,7 @@ TEST(MysqlServer, KilledUnderLoadItLosesNoGrantAndRepeatsNoToken) {
                     if (!reply && reply.error().code == Errc::outcome_unknown) ++unknown;
                     if (!reply && reply.error().code == Errc::store_unavailable) {
                         ++unavailable;
+                        ledger.unavailable(mine.as.lock_id);
                         std::this_thread::sleep_for(20ms);
                     }
                 }
@@ -197,7 +205,10 @@ TEST(MysqlServer, KilledUnderLoadItLosesNoGrantAndRepeatsNoToken) {
     for (const auto& [name, tokens] : ledger.tokens()) {
         std::map<std::uint64_t, LockId> stored;
         const auto events = must(store->history({.name = name}, MysqlPlace::soon()));
-        for (const AuditEvent& event : events) stored.emplace(event.token.value, event.lock_id);
+        for (const AuditEvent& event : events) {
+            stored.emplace(event.token.value, event.lock_id);
+            EXPECT_FALSE(ledger.unavailable().contains(event.lock_id)) << "what was not done was done";
+        }
         for (const auto& [token, lock_id] : tokens) {
             ASSERT_TRUE(stored.contains(token)) << "an acknowledged grant is gone";
             EXPECT_EQ(stored[token], lock_id);

@@ -14,9 +14,6 @@ enum class Tls {
     verify,  ///< Encrypted, and the certificate is checked against the host's name.
 };
 
-/// Whether leases also end with their connection; see `session_locks.hpp`.
-enum class Sessions { off, on };
-
 /// Where the database is, and how to get in.
 struct Address {
     struct Endpoint {

@@ -59,7 +59,7 @@ Sql list_of(std::span<const LockName> names) {
     return sql << ")";
 }
 
-Sql put_locks(std::span<const Change> changes, Instant now) {
+Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions) {
     Sql rows;
     Comma comma;
     for (const Change& change : changes) {
@@ -68,16 +68,17 @@ Sql put_locks(std::span<const Change> changes, Instant now) {
         rows << comma.next() << "(";
         rows.value(record.name.text()) << ", " << record.token.value << ", ";
         put_lease(rows, record.held);
-        rows << record.seq << ", " << record.changed_at << ", ";
+        rows << std::int64_t{sessions.contains(record.name)} << ", " << record.seq << ", " << record.changed_at << ", ";
         rows.value(sealed(record, now)) << ")";
     }
     if (rows.empty()) return rows;
     return Sql("INSERT INTO holdfast_locks (name, token, lock_id, holder, operation, reason, acquired_at, expires_at, "
-               "seq, changed_at, data) VALUES ")
+               "session, seq, changed_at, data) VALUES ")
            << rows
            << " ON DUPLICATE KEY UPDATE token = VALUES(token), lock_id = VALUES(lock_id), holder = VALUES(holder), "
               "operation = VALUES(operation), reason = VALUES(reason), acquired_at = VALUES(acquired_at), "
-              "expires_at = VALUES(expires_at), seq = VALUES(seq), changed_at = VALUES(changed_at), "
+              "expires_at = VALUES(expires_at), session = VALUES(session), seq = VALUES(seq), changed_at = "
+              "VALUES(changed_at), "
               "data = VALUES(data); ";
 }
 

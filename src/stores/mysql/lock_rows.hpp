@@ -5,6 +5,7 @@
 #include "stores/mysql/connection.hpp"
 
 #include <optional>
+#include <set>
 #include <span>
 
 namespace holdfast::stores::mysql {
@@ -28,8 +29,12 @@ inline constexpr std::size_t columns_of_lock = 7;
 /// The names as a list in parentheses.
 [[nodiscard]] Sql list_of(std::span<const LockName> names);
 
-/// Statements, each with its `;`, that write records and events. Nothing for changes without any.
-[[nodiscard]] Sql put_locks(std::span<const Change> changes, Instant now);
+/// Whether a stored lease depends on a session.
+[[nodiscard]] inline bool session_in(const Row& row) { return row.number(4) != 0; }
+
+/// Statements, each with its `;`, that write records and events. Nothing for changes without any. The leases of the
+/// locks in `sessions` depend on one.
+[[nodiscard]] Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions);
 [[nodiscard]] Sql put_events(std::span<const Change> changes);
 
 /// The event in the columns `name, seq, token, data`.

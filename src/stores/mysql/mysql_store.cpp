@@ -5,6 +5,7 @@
 #include "stores/mysql/pool.hpp"
 #include "stores/mysql/reading.hpp"
 #include "stores/mysql/schema.hpp"
+#include "stores/mysql/session_locks.hpp"
 #include "stores/mysql/transaction.hpp"
 #include "stores/mysql/waiting.hpp"
 
@@ -68,13 +69,17 @@ struct Seen {
 
 class MysqlStore final : public Store {
 public:
-    MysqlStore(Address address, const Clock& clock) : clock_(clock), pool_(std::move(address), clock) {}
+    MysqlStore(Address address, bool with_sessions, const Clock& clock)
+        : clock_(clock), pool_(std::move(address), clock) {
+        if (with_sessions) sessions_.emplace(pool_);
+    }
 
     /// Connects, and checks a store that is there.
     Result<void> check() {
-        if (auto seen = look({}, Deadline::in(clock_, patience)); !seen) return std::unexpected(seen.error());
+        const Deadline deadline = Deadline::in(clock_, patience);
+        if (auto seen = look({}, deadline); !seen) return std::unexpected(seen.error());
         standing_ = standing_of(pool_.facts());
-        return {};
+        return sessions_ ? sessions_->check(deadline) : Result<void>();
     }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
@@ -82,22 +87,16 @@ public:
         if (!store_id) return std::unexpected(store_id.error());
         if (requests.empty()) return {};
 
-        Batch batch(requests);
-        Persistence persistence;
-        while (true) {
-            auto connection = persistence.wants_fresh_connection() ? pool_.take_fresh(deadline) : pool_.take(deadline);
-            if (!connection) return std::unexpected(connection.error());
-            const ServerFacts facts = pool_.facts();
-            auto replies = Transaction(**connection, batch, facts, clock_, deadline).run(*store_id);
-            if (replies) {
-                waiting_.wake(batch.changes());
-                return std::move(*replies);
-            }
-            const Trouble& trouble = replies.error();
-            if (trouble.remedy == Remedy::one_by_one) return apply_each(requests, trouble.error, deadline);
-            if (deadline.passed(clock_) || !persistence.goes_on(trouble.remedy, connection->used_before()))
-                return std::unexpected(trouble.error);
-        }
+        if (!sessions_) return apply_with({}, requests, *store_id, deadline);
+        const auto view = sessions_->prepare(Batch(requests).wanted(), deadline);
+        if (!view) return std::unexpected(view.error());
+        auto replies = apply_with(*view, requests, *store_id, deadline);
+        if (!replies && replies.error().code == Errc::outcome_unknown)
+            sessions_->settle_unknown(requests, *view);
+        else
+            sessions_->settle(requests, replies ? std::span<const Reply>(*replies) : std::span<const Reply>(), *view,
+                              deadline);
+        return replies;
     }
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
@@ -155,6 +154,28 @@ public:
     }
 
 private:
+    Result<std::vector<Reply>> apply_with(const SessionView& sessions, std::span<const Request> requests,
+                                          const StoreId& store_id, Deadline deadline) {
+        Batch batch(requests);
+        Persistence persistence;
+        while (true) {
+            auto connection = persistence.wants_fresh_connection() ? pool_.take_fresh(deadline) : pool_.take(deadline);
+            if (!connection) return std::unexpected(connection.error());
+            const ServerFacts facts = pool_.facts();
+            auto replies = Transaction(**connection, batch, facts, sessions, clock_, deadline).run(store_id);
+            if (replies) {
+                waiting_.wake(batch.changes());
+                return std::move(*replies);
+            }
+            const Trouble& trouble = replies.error();
+            if (trouble.remedy == Remedy::one_by_one && requests.size() == 1)
+                return std::vector<Reply>{std::unexpected(trouble.error)};
+            if (trouble.remedy == Remedy::one_by_one) return apply_each(sessions, requests, store_id, deadline);
+            if (deadline.passed(clock_) || !persistence.goes_on(trouble.remedy, connection->used_before()))
+                return std::unexpected(trouble.error);
+        }
+    }
+
     /// The store, which is created if it was never there.
     Result<StoreId> existing(Deadline deadline) {
         if (const auto known = known_id()) return *known;
@@ -169,11 +190,11 @@ private:
     }
 
     /// Each request in a batch of its own, so that the one that cannot be applied spoils no other.
-    Result<std::vector<Reply>> apply_each(std::span<const Request> requests, const Error& error, Deadline deadline) {
-        if (requests.size() == 1) return std::vector<Reply>{std::unexpected(error)};
+    Result<std::vector<Reply>> apply_each(const SessionView& sessions, std::span<const Request> requests,
+                                          const StoreId& store_id, Deadline deadline) {
         std::vector<Reply> replies;
         for (const Request& request : requests) {
-            auto one = apply({&request, 1}, deadline);
+            auto one = apply_with(sessions, {&request, 1}, store_id, deadline);
             if (!one && !replies.empty()) return fail(Errc::outcome_unknown, one.error().message);
             if (!one) return one;
             replies.push_back(std::move(one->front()));
@@ -230,6 +251,7 @@ private:
 
     const Clock& clock_;
     Pool pool_;
+    std::optional<SessionLocks> sessions_{};  ///< With `?session=on`.
     Waiting waiting_{};
     Standing standing_{};  ///< As it was when the store was opened.
 
@@ -242,8 +264,10 @@ private:
 Result<std::unique_ptr<Store>> open_mysql_store(base::Url url, const Clock& clock) {
     auto address = Address::of(url);
     if (!address) return std::unexpected(address.error());
+    const auto sessions = url.take_switch("session", false);
+    if (!sessions) return std::unexpected(sessions.error());
     if (auto none = url.expect_no_parameters(); !none) return std::unexpected(none.error());
-    auto store = std::make_unique<MysqlStore>(std::move(*address), clock);
+    auto store = std::make_unique<MysqlStore>(std::move(*address), *sessions, clock);
     if (auto checked = store->check(); !checked) return std::unexpected(checked.error());
     return store;
 }

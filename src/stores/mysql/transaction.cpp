@@ -92,6 +92,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
                 batch_.found(*name, std::unexpected(record.error()));
                 continue;
             }
+            if (*record) judge_session(*row, wanted[static_cast<std::size_t>(name - names.begin())], (*record)->value);
             LockView view{.record = *record ? std::move((*record)->value) : kernel::blank(*name),
                           .moved = *record && (*record)->moved};
             const auto added = queues.add_to(view, *name, judging);
@@ -103,6 +104,29 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     // Also for locks that are only looked at: two that exclude each other must meet at a row.
     if (std::ranges::any_of(wanted, &Wanted::may_create)) return make_ready(absent);
     return look_for_history(absent);
+}
+
+void Transaction::judge_session(const Row& row, const Wanted& wanted, kernel::Record& record) {
+    if (!session_in(row) || !record.held) return;
+    Lease& lease = record.held->lease;
+    bound_.insert_or_assign(wanted.name, lease.lock_id);
+    // Its own holder, who asks again after an answer was lost, takes nothing over.
+    const bool own = std::ranges::find(wanted.own_tickets, lease.lock_id) != wanted.own_tickets.end();
+    if (sessions_.gained.contains(wanted.name) && !own) lease.expires_at = std::min(lease.expires_at, now_);
+}
+
+std::set<LockName> Transaction::sessions_to_write() const {
+    std::set<LockName> found;
+    for (const Change& change : batch_.changes()) {
+        if (!change.record || !change.record->held) continue;
+        const LockId& lock_id = change.record->held->lease.lock_id;
+        const auto before = bound_.find(change.name);
+        const auto wanted = std::ranges::lower_bound(batch_.wanted(), change.name, {}, &Wanted::name);
+        const bool asked_for = std::ranges::find(wanted->own_tickets, lock_id) != wanted->own_tickets.end();
+        const bool stays = before != bound_.end() && before->second == lock_id && !sessions_.lost.contains(change.name);
+        if (stays || (asked_for && wanted->may_create && sessions_.has(change.name))) found.insert(change.name);
+    }
+    return found;
 }
 
 Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
@@ -144,9 +168,10 @@ Transaction::Done Transaction::look_for_history(const std::vector<LockName>& nam
 
 Transaction::Done Transaction::write() {
     if (deadline_.passed(clock_)) return std::unexpected(Trouble{Remedy::none, no_time_left()});
+    const std::set<LockName> sessions = sessions_to_write();
     for (std::span<const Change> rest = batch_.changes(); !rest.empty();) {
         const auto some = take_some(rest, changes_in_packet);
-        Sql sql = put_locks(some, now_);
+        Sql sql = put_locks(some, now_, sessions);
         sql << put_events(some) << put_tickets(some, now_);
         if (rest.empty()) sql << "COMMIT";
         const auto written = connection_.run(sql, deadline_);

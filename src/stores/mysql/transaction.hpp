@@ -1,7 +1,9 @@
 #pragma once
 
 #include "stores/batch/batch.hpp"
+#include "stores/mysql/lock_rows.hpp"
 #include "stores/mysql/schema.hpp"
+#include "stores/mysql/session_locks.hpp"
 
 #include <expected>
 #include <optional>
@@ -25,8 +27,14 @@ struct Trouble {
 /// One attempt to apply a batch, in one transaction.
 class Transaction {
 public:
-    Transaction(Connection& connection, Batch& batch, const ServerFacts& facts, const Clock& clock, Deadline deadline)
-        : connection_(connection), batch_(batch), facts_(facts), clock_(clock), deadline_(deadline) {}
+    Transaction(Connection& connection, Batch& batch, const ServerFacts& facts, const SessionView& sessions,
+                const Clock& clock, Deadline deadline)
+        : connection_(connection),
+          batch_(batch),
+          facts_(facts),
+          sessions_(sessions),
+          clock_(clock),
+          deadline_(deadline) {}
 
     /// In the store `expected` and no other.
     [[nodiscard]] std::expected<std::vector<Reply>, Trouble> run(const StoreId& expected);
@@ -41,16 +49,23 @@ private:
     [[nodiscard]] Done write();
     void roll_back();
 
+    /// A record as it counts: a lease that has lost its session is over.
+    void judge_session(const Row& row, const Wanted& wanted, kernel::Record& record);
+    /// The locks whose leases depend on a session from now on.
+    [[nodiscard]] std::set<LockName> sessions_to_write() const;
+
     [[nodiscard]] Trouble after_reading(const Failure& failure);
     [[nodiscard]] Trouble after_writing(const Failure& failure, std::optional<std::size_t> commit);
 
     Connection& connection_;
     Batch& batch_;
     const ServerFacts& facts_;
+    const SessionView& sessions_;
     const Clock& clock_;
     const Deadline deadline_;
     Instant now_{};
-    bool open_ = false;  ///< The server may have a transaction of ours.
+    std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
+    bool open_ = false;                   ///< The server may have a transaction of ours.
 };
 
 }  // namespace holdfast::stores::mysql

@@ -1,0 +1,105 @@
+// Goal: with ?session=on a lease is over when its holder's connection is, without waiting for its ttl; and at no other
+// time before it. Method: each holder is a Store object; ending it, or killing its connection in the server, is its
+// death.
+#include "stores/mysql_fixture.hpp"
+
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MysqlSession : public testing::Test {
+protected:
+    [[nodiscard]] static Reply apply(Store& store, const Request& request) {
+        return store.apply_one(request, MysqlPlace::soon());
+    }
+    /// The connections that hold a lock of GET_LOCK; `name` is a lock's.
+    [[nodiscard]] std::string session_of(const std::string& name) {
+        const std::string scope = "CONCAT(DATABASE(), x'00', " + hex_literal(name) + ")";
+        return place_.shell.value("SELECT IS_USED_LOCK(CONCAT('hf:', LEFT(SHA2(" + scope + ", 256), 60)))");
+    }
+    /// The server notices the end of a connection a moment later.
+    void await_end_of_session(const std::string& name) {
+        while (session_of(name) != "NULL") std::this_thread::sleep_for(5ms);
+    }
+    /// Ends the connection of a session as a network or an administrator does.
+    void cut_session(const std::string& name) {
+        place_.shell.run("KILL CONNECTION " + session_of(name));
+        await_end_of_session(name);
+    }
+
+    MysqlPlace place_{shared_server_port("mysql")};
+    std::unique_ptr<Store> alices_ = place_.open("?session=on");
+    std::unique_ptr<Store> bobs_ = place_.open("?session=on");
+    const Acquire alice_ = by_alice(lock("x"), 1h);
+    const Acquire bob_ = by_bob(lock("x"), 1h);
+};
+
+TEST_F(MysqlSession, ALeaseWhoseConnectionIsGoneIsTakenAtOnce) {
+    const FencingToken token = must(apply(*alices_, alice_)).lock.token;
+    EXPECT_THAT(apply(*bobs_, bob_), RefusedWith(Errc::lock_conflict));
+    alices_.reset();
+    await_end_of_session("x");
+    const Outcome taken = must(apply(*bobs_, bob_));
+    EXPECT_GT(taken.lock.token, token);
+    ASSERT_TRUE(taken.stolen_from);
+    EXPECT_EQ(taken.stolen_from->lock_id, alice_.as.lock_id);
+    EXPECT_NE(session_of("x"), "NULL");
+}
+
+TEST_F(MysqlSession, WhoIsRefusedLeavesTheSessionFree) {
+    const auto plain = place_.open();
+    const Acquire carol = by_carol(lock("x"), 1h);
+    must(apply(*plain, carol));
+    EXPECT_THAT(apply(*bobs_, bob_), RefusedWith(Errc::lock_conflict)) << "a lease without a session lasts its ttl";
+    EXPECT_EQ(session_of("x"), "NULL");
+}
+
+TEST_F(MysqlSession, AReleaseFreesTheSession) {
+    must(apply(*alices_, alice_));
+    EXPECT_NE(session_of("x"), "NULL");
+    must(apply(*alices_, renewal(alice_)));
+    must(apply(*alices_, release(alice_)));
+    EXPECT_EQ(session_of("x"), "NULL");
+    EXPECT_THAT(apply(*bobs_, bob_), Granted());
+}
+
+TEST_F(MysqlSession, TwoHoldersInOneStoreAreKeptApart) {
+    must(apply(*alices_, alice_));
+    EXPECT_THAT(apply(*alices_, bob_), RefusedWith(Errc::lock_conflict))
+        << "the session is there, and so is its holder";
+    EXPECT_THAT(apply(*alices_, alice_), Granted()) << "asking again takes nothing over";
+    EXPECT_THAT(apply(*bobs_, bob_), RefusedWith(Errc::lock_conflict));
+}
+
+TEST_F(MysqlSession, AHolderWhoLostItsSessionGetsItBackWithItsNextRenewal) {
+    must(apply(*alices_, alice_));
+    cut_session("x");
+    EXPECT_THAT(apply(*alices_, renewal(alice_)), Granted());
+    EXPECT_NE(session_of("x"), "NULL");
+    EXPECT_THAT(apply(*bobs_, bob_), RefusedWith(Errc::lock_conflict));
+}
+
+TEST_F(MysqlSession, AHolderWhoLostItsSessionToAnotherIsTold) {
+    must(apply(*alices_, alice_));
+    cut_session("x");
+    must(apply(*bobs_, bob_));
+    EXPECT_THAT(apply(*alices_, renewal(alice_)), RefusedWith(Errc::lock_not_held));
+    EXPECT_THAT(apply(*bobs_, renewal(bob_)), Granted());
+}
+
+TEST_F(MysqlSession, OtherLocksAndOtherDatabasesHaveSessionsOfTheirOwn) {
+    const MysqlPlace elsewhere(shared_server_port("mysql"));
+    const auto other = elsewhere.open("?session=on");
+    must(apply(*alices_, alice_));
+    must(apply(*other, alice_));
+    alices_.reset();
+    await_end_of_session("x");
+    EXPECT_THAT(apply(*elsewhere.open("?session=on"), by_bob(lock("x"))), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(*bobs_, bob_), Granted());
+}
+
+}  // namespace
+}  // namespace holdfast::tests
