@@ -60,10 +60,17 @@ Story taken_early(const std::string& kind) {
     return theft().change("A.believe", "900000000", "1200000000").fault(kind, "", 800, 810, 790);
 }
 
-TEST(Overlap, IsExcusedOnlyByFaultsOfTheStore) {
+TEST(Overlap, IsExcusedOnlyByTheClockOfTheStore) {
     EXPECT_THAT(complaints(taken_early("clock")), IsEmpty());
-    EXPECT_EQ(judged(taken_early("clock")).counts.at("overlaps after a fault of the store's clock or data"), 1U);
+    EXPECT_EQ(judged(taken_early("clock")).counts.at("overlaps after the store's clock was moved"), 1U);
     EXPECT_THAT(complaints(taken_early("stop")), testing::SizeIs(1));
+}
+
+TEST(Overlap, WithTheDeadIsNone) {
+    EXPECT_THAT(complaints(theft().change("A.believe", "900000000", "1200000000").fault("kill", "a", 800, 810)),
+                IsEmpty());
+    EXPECT_THAT(complaints(theft().change("A.believe", "900000000", "1200000000").fault("kill", "c", 800, 810)),
+                testing::SizeIs(1));
 }
 
 TEST(Overlap, AfterABreakIsCountedAndAllowed) {
@@ -132,6 +139,17 @@ TEST(Bite, OfAServerIsACallWithoutAnAnswer) {
     EXPECT_EQ(checker::exit_status_of(requiring("server_kill", story)), 3);
     story.call("C.acquire", "c", 36, 39, R"("op":"acquire","id":"C")", R"("r":"refused","why":"E_STORE_UNAVAILABLE")");
     EXPECT_EQ(checker::exit_status_of(requiring("server_kill", story)), 0);
+}
+
+TEST(Control, MustLoseUpdatesAndNothingElse) {
+    const auto control = [](const Story& story) {
+        std::string text = story.text();
+        text.replace(text.find("[]"), 2, R"([],"control":true)");
+        return checker::exit_status_of(checker::judge(checker::parse(text)));
+    };
+    EXPECT_EQ(control(two_holders()), 3) << "nothing was lost, so nothing was shown";
+    EXPECT_EQ(control(two_holders().change("v2", R"("base":1)", R"("base":0)")), 0);
+    EXPECT_EQ(control(two_holders().change("v2", R"("base":1)", R"("base":0)").drop("5")), 1);
 }
 
 TEST(Report, ShowsTheFirstPairItsSurroundingsAndTheSeed) {

@@ -10,6 +10,7 @@ namespace {
 /// From when until when a holder trusted its lease.
 struct Trust {
     std::string id{};
+    std::string process{};
     Token token = 0;
     Nanos start = never;
     Nanos end = 0;
@@ -17,13 +18,14 @@ struct Trust {
     std::size_t line = 0;
 };
 
-std::vector<Trust> trusts_of(const LockHistory& lock) {
+std::vector<Trust> trusts_of(const History& history, const LockHistory& lock) {
     std::map<std::string, Trust> by_id;
     for (const Belief& belief : lock.beliefs) {
         if (belief.lost) continue;
         Trust& trust = by_id[belief.id];
         if (belief.at < trust.start) trust.line = belief.line;
         trust.id = belief.id;
+        trust.process = belief.process;
         trust.token = belief.token;
         trust.start = std::min(trust.start, belief.at);
         trust.end = std::max(trust.end, belief.until);
@@ -42,6 +44,12 @@ std::vector<Trust> trusts_of(const LockHistory& lock) {
         if (found != by_id.end() && (op.kind == "acquire" || op.kind == "transfer"))
             found->second.asked = std::min(found->second.asked, op.begun);
     }
+    // The dead believe nothing.
+    for (const Fault& fault : history.faults)
+        for (auto& [id, trust] : by_id)
+            if ((fault.kind == "kill" && fault.process == trust.process) ||
+                (fault.kind == "restore" && trust.start <= fault.ended))
+                trust.end = std::min(trust.end, fault.ended);
     std::vector<Trust> trusts;
     for (const auto& [id, trust] : by_id)
         if (trust.start < trust.end) trusts.push_back(trust);
@@ -62,14 +70,14 @@ double ms(Nanos time) { return static_cast<double>(time) / 1e6; }
 
 void check_beliefs(const History& history, const LockHistory& lock, Verdict& verdict) {
     const Trust* widest = nullptr;
-    const std::vector<Trust> trusts = trusts_of(lock);
+    const std::vector<Trust> trusts = trusts_of(history, lock);
     for (const Trust& trust : trusts) {
         if (widest != nullptr && trust.start < widest->end && trust.token != widest->token) {
             const double overlap = ms(std::min(trust.end, widest->end) - trust.start);
             if (was_broken(lock, widest->id, trust.start)) {
                 ++verdict.counts["overlaps after a break"];
-            } else if (store_fault_between(history, std::min(widest->asked, widest->start), trust.start) != nullptr) {
-                ++verdict.counts["overlaps after a fault of the store's clock or data"];
+            } else if (clock_moved_between(history, std::min(widest->asked, widest->start), trust.start)) {
+                ++verdict.counts["overlaps after the store's clock was moved"];
             } else {
                 verdict.flag("C3",
                              fmt::format("{}: holders of tokens {} and {} believed for {:.1f} ms at the same time",

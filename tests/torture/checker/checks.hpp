@@ -41,12 +41,12 @@ struct Grant {
 /// Acknowledged grants of a lock, each once.
 [[nodiscard]] std::vector<Grant> grants_of(const LockHistory& lock);
 
-/// Whether the store lost or moved time between two moments, so that it could not know better.
-[[nodiscard]] const Fault* store_fault_between(const History& history, Nanos first, Nanos second);
+/// Whether the store's clock was moved between two moments, so that it could not know better.
+[[nodiscard]] bool clock_moved_between(const History& history, Nanos first, Nanos second);
 
 /// C1: a token belongs to one lease. C2: it rises in real time and in the audit.
 /// C8: nobody renews what a newer grant has replaced, and renewals are counted.
-void check_tokens(const History& history, const LockHistory& lock, Verdict& verdict);
+void check_tokens(const LockHistory& lock, Verdict& verdict);
 /// C3: holders do not believe in their leases at the same time.
 void check_beliefs(const History& history, const LockHistory& lock, Verdict& verdict);
 /// C4: the audit has what was acknowledged and nothing else.

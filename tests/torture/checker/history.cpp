@@ -162,6 +162,8 @@ private:
     void run(const object& fields) {
         history_.seed = count(fields, "seed");
         history_.store = text(fields, "store");
+        const auto* control = fields.if_contains("control");
+        history_.control = control != nullptr && control->as_bool();
         for (const auto& fault : fields.at("require").as_array())
             history_.required.emplace_back(std::string(fault.as_string()));
     }

@@ -12,7 +12,8 @@
 /// a mistake that both made would not be seen.
 ///
 /// A history is a file of JSON lines. `e` says what a line is:
-/// - `run`: `seed`, `store`, `require` (faults that must have bitten)
+/// - `run`: `seed`, `store`, `require` (faults that must have bitten), `control` (the fence was off, to show that it
+/// matters)
 /// - `begin`, before a call: `p` process, `i` its number there, `op`, `l` lock, `t`; and, where they make sense, `id`
 ///   (lock_id), `tok` (acted under), `to` (lock_id of the new holder), `ticket` (ms), `n` (of a write), `base` (version
 ///   read)
@@ -123,6 +124,7 @@ struct History {
     std::uint64_t seed = 0;
     std::string store{};
     std::vector<std::string> required{};
+    bool control = false;
     std::map<std::string, LockHistory> locks{};
     std::vector<Fault> faults{};
     std::optional<Nanos> healed{};

@@ -64,7 +64,7 @@ void check_queue(const History& history, const LockHistory& lock, Verdict& verdi
         for (const Waiter* waiter : in_line) {
             if (waiter->calls.front()->id == grant.id || waiter->queued_at() >= first_asked[grant.id]) continue;
             const Op* shown = still_waiting_after(*waiter, grant.ended);
-            if (shown == nullptr || store_fault_between(history, waiter->calls.front()->begun, grant.ended)) continue;
+            if (shown == nullptr || clock_moved_between(history, waiter->calls.front()->begun, grant.ended)) continue;
             verdict.flag("C7", fmt::format("{}: {} was overtaken by token {}", lock.name, shown->process, grant.token),
                          waiter->calls.front()->end_line, grant.op->end_line);
         }

@@ -79,8 +79,8 @@ bool prolongs(const Op& op, const std::map<std::string, const Op*>& first) {
     return op.kind == "acquire" && found != first.end() && found->second->ended < op.begun;
 }
 
-void check_renewals(const History& history, const LockHistory& lock, const std::vector<Grant>& grants,
-                    const Acknowledged& acknowledged, Verdict& verdict) {
+void check_renewals(const LockHistory& lock, const std::vector<Grant>& grants, const Acknowledged& acknowledged,
+                    Verdict& verdict) {
     std::map<std::string, const Op*> first;
     std::map<std::string, const Op*> last;
     for (const Grant& grant : grants) {
@@ -90,9 +90,9 @@ void check_renewals(const History& history, const LockHistory& lock, const std::
     for (const Op& op : lock.ops) {
         if (!prolongs(op, first)) continue;
         ++verdict.counts["renewals"];
-        const Token token = op.kind == "renew" ? op.token : op.granted;
+        const Token token = op.granted == 0 ? op.token : op.granted;
         const Grant* newer = acknowledged.before(op.begun);
-        if (newer != nullptr && newer->token > token && !store_fault_between(history, newer->begun, op.ended))
+        if (newer != nullptr && newer->token > token)
             verdict.flag(
                 "C8", fmt::format("{}: token {} was renewed after {} had been granted", lock.name, token, newer->token),
                 newer->op->end_line, op.end_line);
@@ -129,20 +129,19 @@ std::vector<Grant> grants_of(const LockHistory& lock) {
     return grants;
 }
 
-const Fault* store_fault_between(const History& history, Nanos first, Nanos second) {
-    const auto found = std::ranges::find_if(history.faults, [&](const Fault& fault) {
-        return (fault.kind == "clock" || fault.kind == "restore") && fault.ended >= first && fault.begun <= second;
+bool clock_moved_between(const History& history, Nanos first, Nanos second) {
+    return std::ranges::any_of(history.faults, [&](const Fault& fault) {
+        return fault.kind == "clock" && fault.ended >= first && fault.begun <= second;
     });
-    return found == history.faults.end() ? nullptr : &*found;
 }
 
-void check_tokens(const History& history, const LockHistory& lock, Verdict& verdict) {
+void check_tokens(const LockHistory& lock, Verdict& verdict) {
     const std::vector<Grant> grants = grants_of(lock);
     verdict.counts["grants"] += grants.size();
     const Acknowledged acknowledged(grants);
     check_unique(lock, grants, verdict);
     check_monotone(lock, grants, acknowledged, verdict);
-    check_renewals(history, lock, grants, acknowledged, verdict);
+    check_renewals(lock, grants, acknowledged, verdict);
 }
 
 }  // namespace checker
