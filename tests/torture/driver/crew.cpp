@@ -21,6 +21,10 @@ Crew::Crew(const Options& options, std::string url, std::filesystem::path folder
     start_all();
 }
 
+std::string program(const std::string& name) {
+    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
 std::string Crew::name_of(std::size_t place) const { return fmt::format("c{}.{}", place, members_[place].generation); }
 
 std::optional<std::size_t> Crew::place_of(const std::string& name) const {
@@ -38,7 +42,7 @@ void Crew::start(std::size_t place) {
     ++member.generation;
     // Every process has its own seed, which follows from that of the run.
     const std::uint64_t seed = options_.seed * 1'000'003 + place * 10'007 + member.generation;
-    std::vector<std::string> command{HOLDFAST_TORTURE_CLIENT,
+    std::vector<std::string> command{program("torture_client"),
                                      url_,
                                      name_of(place),
                                      folder_.string(),

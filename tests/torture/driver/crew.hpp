@@ -11,6 +11,9 @@
 
 namespace torture {
 
+/// One of the programs beside this one. A long run is made from a copy of them, which a build does not replace.
+[[nodiscard]] std::string program(const std::string& name);
+
 /// The clients of a run: real processes that a nemesis kills and stops.
 class Crew {
 public:

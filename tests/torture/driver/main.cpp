@@ -53,7 +53,7 @@ std::string first_line(const Options& options) {
 }
 
 int judge(const fs::path& history) {
-    auto checker = holdfast::tests::Process::run({HOLDFAST_TORTURE_CHECKER, history.string()});
+    auto checker = holdfast::tests::Process::run({program("torture_checker"), history.string()});
     fmt::print("{}", checker.read_all());
     return checker.wait().status.value_or(2);
 }
