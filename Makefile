@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+BENCH ?=
 SCALE ?= 10
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
@@ -65,11 +66,12 @@ torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --label-regex '^process$$' --timeout 86400
 
-bench: ## Measure what an operation costs
+bench: ## Measure, beside what people would use instead: BENCH=P1,P9
 	@scripts/install-packages.sh build bench
 	@scripts/configure.sh bench
 	@cmake --build build/bench --target benchmarks
-	@for program in build/bench/bin/*_bench; do "$$program" --benchmark_min_time=0.2; done
+	@[[ -n "$(BENCH)" ]] || for program in build/bench/bin/*_bench; do "$$program" --benchmark_min_time=0.2; done
+	@BENCH=$(BENCH) build/bench/bin/peers build/bench/bin/holdfast build/bench/bin/stamp bench/results/latest.json
 
 lint: ## Check format, shell scripts and, with clang-tidy, all of src/
 	@scripts/install-packages.sh build test lint

@@ -17,8 +17,7 @@ public:
     /// A path that does not exist is an error of its own kind of silence, so it is `store_unavailable`.
     [[nodiscard]] static Result<FileWatch> on(const std::string& path);
 
-    /// True when something happened, false when `deadline` passed or `stop` was asked for. Wakes at least
-    /// once a second of real time to look at the clock, because timers do not count suspended time.
+    /// True when something happened, false when `deadline` passed or `stop` was asked for.
     [[nodiscard]] bool wait(const Clock& clock, Deadline deadline, const std::stop_token& stop = {});
 
 private:

@@ -16,7 +16,7 @@ namespace {
 
 using Args = std::vector<std::string>;
 
-bool is_flag(std::string_view arg) { return arg.size() > 1 && arg.front() == '-' && !(arg[1] >= '0' && arg[1] <= '9'); }
+bool is_flag(std::string_view arg) { return arg.size() > 1 && arg.front() == '-' && (arg[1] < '0' || arg[1] > '9'); }
 
 /// Whether `arg` is a flag of `command` whose value is the next argument.
 bool takes_next(const Command& command, std::string_view arg) {

@@ -237,7 +237,6 @@ namespace {
 
 /// Fail fast, then try again as `options.retry` says, with full jitter so that callers spread out.
 Result<client::Granted> acquire_with_retry(Store& store, const Acquire& request, const HoldOptions& options) {
-    std::minstd_rand random(std::random_device{}());
     std::condition_variable_any sleep;
     std::mutex mutex;
     for (unsigned attempt = 0;; ++attempt) {
@@ -252,6 +251,8 @@ Result<client::Granted> acquire_with_retry(Store& store, const Acquire& request,
         const std::int64_t factor =
             options.retry.growth == Growth::linear ? attempt + 1 : std::int64_t{1} << std::min(attempt, 10U);
         const milliseconds most = options.retry.pause * factor;
+        // Made when it is needed: asking for randomness costs more than a grant at the first try.
+        std::minstd_rand random(std::random_device{}());
         const milliseconds pause{
             std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};
         std::unique_lock lock(mutex);

@@ -13,24 +13,32 @@ using std::chrono::milliseconds;
 /// A call that hangs longer than this would outlive the ticket that it keeps alive.
 constexpr milliseconds call_timeout{2000};
 
-/// The longest sleep without looking: a wake-up is a hint that may be lost.
-milliseconds poll_interval(const Acquire& request, std::minstd_rand& random) {
-    const milliseconds most = std::clamp(request.ttl.time() / 4, milliseconds{20}, milliseconds{1000});
+/// The longest sleep of who has no place in this queue: a wake-up is a hint that may be lost.
+milliseconds poll_interval(const Acquire& request) {
+    return std::clamp(request.ttl.time() / 4, milliseconds{20}, milliseconds{1000});
+}
+
+/// Anything from half of `most` on, so that waiters spread out.
+milliseconds jittered(milliseconds most, std::minstd_rand& random) {
     return milliseconds{std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};
 }
 
-/// Long enough to miss three polls, short enough that a dead waiter does not block the others for long.
+/// Short enough that a dead waiter does not block the others for long.
 Ttl ticket_ttl(const Acquire& request) {
     return *Ttl::of(std::clamp(request.ttl.time(), milliseconds{3000}, milliseconds{10000}));
 }
 
 /// Sleeps until what was in the way may have gone, or it is time to look again.
-void sleep_on(Store& store, const Acquire& request, const Error& obstacle, const std::stop_token& stop, Deadline until,
-              const Clock& clock) {
+void sleep_on(Store& store, const Acquire& request, const Error& obstacle, const Patience& patience, const Clock& clock,
+              std::minstd_rand& random) {
+    const bool in_line = obstacle.holder && obstacle.holder->name == request.name;
+    // Who stands in line is told by the store when its turn comes, and asks in between only to keep its place.
+    const milliseconds nap = jittered(in_line ? request.ticket->time() / 3 : poll_interval(request), random);
+    const Deadline until{std::min(patience.deadline.at, clock.boottime() + nap)};
+    const std::stop_token& stop = patience.stop;
     if (obstacle.holder) {
-        const bool own_queue = obstacle.holder->name == request.name;
         const Watch watch{obstacle.holder->name, obstacle.holder->seq,
-                          own_queue ? std::optional(request.as.lock_id) : std::nullopt, stop};
+                          in_line ? std::optional(request.as.lock_id) : std::nullopt, stop};
         if (store.wait_for_change(watch, until)) return;
     }
     // The store is not reached, or has no wake-up to give: what is left is time.
@@ -72,8 +80,7 @@ Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& cloc
             if (!left && in_doubt) return fail(Errc::outcome_unknown, left.error().message);
             return granted;
         }
-        const Boottime look_again = clock.boottime() + poll_interval(request, random);
-        sleep_on(store, request, error, patience.stop, Deadline{std::min(patience.deadline.at, look_again)}, clock);
+        sleep_on(store, request, error, patience, clock, random);
     }
 }
 

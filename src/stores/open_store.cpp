@@ -29,9 +29,14 @@ constexpr Backend module(std::string_view scheme, std::string_view name) {
 
 /// The only list of stores.
 constexpr std::array backends{
+    module("etcd", "etcd"),
     Backend{"file", stores::open_file_store, no_schema},
     Backend{"memory", stores::open_memory_store, no_schema},
+    module("redis", "redis"),
+    module("rediss", "redis"),
     Backend{"sqlite", stores::open_sqlite_store, stores::sqlite_schema},
+    module("postgres", "postgres"),
+    module("postgresql", "postgres"),
 };
 
 struct Address {

@@ -87,13 +87,15 @@ Uuid<Tag> Uuid<Tag>::random() {
 template <class Tag>
 Result<Uuid<Tag>> Uuid<Tag>::parse(std::string_view text) {
     Bytes bytes{};
-    std::string digits;
-    for (std::size_t i = 0; i < text.size(); ++i) {
+    std::array<char, 32> digits{};
+    const auto invalid = [] { return fail(Errc::usage, "not a UUID"); };
+    if (text.size() != 36) return invalid();
+    for (std::size_t i = 0, count = 0; i < text.size(); ++i) {
         const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (dash != (text[i] == '-')) return fail(Errc::usage, "not a UUID");
-        if (!dash) digits += text[i];
+        if (dash != (text[i] == '-')) return invalid();
+        if (!dash) digits[count++] = text[i];
     }
-    if (text.size() != 36 || !from_hex(digits, bytes)) return fail(Errc::usage, "not a UUID");
+    if (!from_hex({digits.data(), digits.size()}, bytes)) return invalid();
     return Uuid(bytes);
 }
 

@@ -19,6 +19,7 @@ struct StoreCase {
     bool corruptible;      ///< There are stored bytes that can go bad.
     /// A lease lasts its ttl in real time, whatever happens to the host's wall clock.
     bool withstands_clock_steps;
+    int histories = 300;  ///< How many random ones it is compared by; fewer where each step is a round trip.
 };
 
 /// Every store of this build.

@@ -114,7 +114,7 @@ private:
 TEST_P(Differential, RandomHistoriesGiveTheAnswersOfTheMemoryStore) {
     const std::uint64_t seed = seed_of("differential/" + GetParam().name);
     Bite bite;
-    for (std::uint64_t history = 0; history < static_cast<std::uint64_t>(scaled(300)); ++history) {
+    for (std::uint64_t history = 0; history < static_cast<std::uint64_t>(scaled(GetParam().histories)); ++history) {
         SCOPED_TRACE(testing::Message() << GetParam().name << ": replay with HOLDFAST_SEED=" << seed + history);
         Race(GetParam(), seed + history, bite).run(100);
         if (HasFailure()) return;

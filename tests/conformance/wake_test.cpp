@@ -2,6 +2,7 @@
 // missed it would never end by itself: the watchdog then moves the clock past the deadline and complains.
 #include "conformance/store_conformance.hpp"
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -65,6 +66,33 @@ TEST_P(StoreConformance, AWaitInLineEndsWhenTheLockIsReleased) {
     const Watch watch{.name = lock("x"), .seen_seq = inspect(lock("x")).seq, .ticket = bob.as.lock_id};
     EXPECT_TRUE(wakes(harness(), store(), watch, [&] { granted(release(alice)); }));
     EXPECT_THAT(apply(bob), Granted());
+}
+
+// Nobody rings when a lease runs out, or when whoever should have was killed: the store looks by itself.
+TEST_P(StoreConformance, AWaitInLineEndsWhenTheLeaseRunsOut) {
+    granted(by_alice(lock("x"), 1s));
+    const Acquire bob = queued(by_bob(lock("x")), 1h);
+    EXPECT_FALSE(apply(bob));
+    const Watch watch{.name = lock("x"), .seen_seq = inspect(lock("x")).seq, .ticket = bob.as.lock_id};
+    EXPECT_TRUE(wakes(harness(), store(), watch, [&] { elapse(1s); }));
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+TEST_P(StoreConformance, AWaitInLineDoesNotEndWhenTheHolderRenews) {
+    const Acquire alice = by_alice(lock("x"), 24h);
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x")), 24h);
+    EXPECT_FALSE(apply(bob));
+    const Watch watch{.name = lock("x"), .seen_seq = inspect(lock("x")).seq, .ticket = bob.as.lock_id};
+    std::atomic<bool> released = false;
+    auto woken = std::async(std::launch::async, [&] {
+        EXPECT_THAT(store().wait_for_change(watch, Deadline::in(harness().clock(), 1h)), Granted());
+        return released.load();
+    });
+    for (int i = 0; i < 20; ++i) granted(renewal(alice));
+    released = true;
+    granted(release(alice));
+    EXPECT_TRUE(woken.get()) << "woken although somebody else holds the lock";
 }
 
 TEST_P(StoreConformance, AWaitEndsWithItsDeadlineWhenNothingHappens) {

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class Contend : public testing::TestWithParam<std::string> {
 protected:
-    [[nodiscard]] std::string url() const { return url_in(folder_.path(), GetParam()); }
+    [[nodiscard]] const std::string& url() const { return url_; }
 
     /// `count` processes ask for `name` at once; what they were told.
     [[nodiscard]] std::vector<AnswerLine> contend(const LockName& name, int count) const {
@@ -59,6 +59,7 @@ protected:
 
 private:
     TempFolder folder_;
+    const std::string url_ = url_in(folder_.path(), GetParam());
 };
 
 TEST_P(Contend, OneOfFiftyProcessesWinsAndTheOthersAreToldWhoItIs) {

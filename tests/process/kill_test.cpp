@@ -50,7 +50,7 @@ std::vector<AnswerLine> answers_in(const std::string& output) {
 
 class Kill : public testing::TestWithParam<std::string> {
 protected:
-    [[nodiscard]] std::string url() const { return url_in(folder_.path(), GetParam()); }
+    [[nodiscard]] const std::string& url() const { return url_; }
 
     /// Starts a victim on `name`, lets it say `lines` lines and live on for `life`; what it reported.
     [[nodiscard]] std::vector<AnswerLine> kill_one(const LockName& name, int lines,
@@ -102,6 +102,7 @@ protected:
 
 private:
     TempFolder folder_;
+    const std::string url_ = url_in(folder_.path(), GetParam());
 };
 
 TEST_P(Kill, AProcessKilledAtAnyMomentLeavesASoundStore) {

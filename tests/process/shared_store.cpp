@@ -2,6 +2,7 @@
 
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
+#include "support/servers/kinds.hpp"
 
 namespace holdfast::tests {
 namespace {
@@ -14,10 +15,15 @@ bool spends_a_token(EventKind kind) {
 }  // namespace
 
 std::string url_in(const std::filesystem::path& folder, const std::string& scheme) {
+    if (scheme == "redis")
+        return "redis://:" + std::string(server_password) +
+               "@127.0.0.1:" + std::to_string(shared_server_port("redis")) + "/0?prefix=" + folder.filename().string();
     return scheme + ":" + (folder / "store").string();
 }
 
-std::vector<std::string> shared_schemes() { return {"file", "sqlite"}; }
+std::vector<std::string> file_schemes() { return {"file", "sqlite"}; }
+
+std::vector<std::string> shared_schemes() { return {"file", "sqlite", "redis"}; }
 
 std::unique_ptr<Store> open_shared(const std::string& url) { return must(open_store(url)); }
 

@@ -1,9 +1,9 @@
 // Goal: time, the audit log, the queue and failures behave on disk as the protocol says.
 // Method: a manual clock that is stepped and rebooted; files put back to what a crash would leave.
 
+#include "base/doorbell.hpp"
 #include "base/file_lock.hpp"
 #include "file_fixture.hpp"
-#include "stores/file/ticket_queue.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -42,10 +42,12 @@ protected:
         EXPECT_EQ(refused(*store_, request), Errc::lock_conflict);
         return request;
     }
-    [[nodiscard]] std::filesystem::path ticket_of(const Acquire& request) const {
-        for (const auto& entry : std::filesystem::directory_iterator(folder_of(request.name.text()) / "queue"))
-            if (entry.path().string().find(request.as.lock_id.text()) != std::string::npos) return entry.path();
-        return {};
+    [[nodiscard]] base::Doorbell bell_of(const Acquire& request) const {
+        return base::Doorbells((folder_of(request.name.text()) / "bells").string()).hang(request.as.lock_id).value();
+    }
+    /// Rings are there before the change is acknowledged, so a moment is enough to see that none came.
+    [[nodiscard]] static bool was_rung(const base::Doorbell& bell) {
+        return bell.wait(host_clock(), Deadline::in(host_clock(), 1ms), {});
     }
 
     std::unique_ptr<Store> store_;
@@ -288,34 +290,42 @@ TEST_F(FileStore, AFullDiskChangesNothingAndAFreedOneWorksAgain) {
     EXPECT_TRUE(verify_chain(events("x"), status("x")));
 }
 
-TEST_F(FileStore, OnlyTheFirstInLineIsCalled) {
+TEST_F(FileStore, OnlyTheFirstInLineIsRung) {
     const auto as = held("x");
     const Acquire first = waiting("x");
     const Acquire second = waiting("x");
+    const auto first_bell = bell_of(first);
+    const auto second_bell = bell_of(second);
     EXPECT_EQ(status("x").waiters, 2U);
-    EXPECT_FALSE(was_called(ticket_of(first)));
+    EXPECT_FALSE(was_rung(first_bell));
     static_cast<void>(granted(*store_, Release{lock_name("x"), as}));
-    EXPECT_TRUE(was_called(ticket_of(first)));
-    EXPECT_FALSE(was_called(ticket_of(second)));
+    EXPECT_TRUE(was_rung(first_bell));
+    EXPECT_FALSE(was_rung(second_bell));
     // It leaves instead of taking the lock: the next one's turn.
     static_cast<void>(granted(*store_, Cancel{lock_name("x"), first.as}));
-    EXPECT_TRUE(was_called(ticket_of(second)));
+    EXPECT_TRUE(was_rung(second_bell));
     EXPECT_EQ(refused(*store_, acquire_of("x", Credentials::random())), Errc::lock_conflict);
     static_cast<void>(granted(*store_, second));
     EXPECT_TRUE(std::filesystem::is_empty(folder_of("x") / "queue"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_of("x") / "bells"));
 }
 
-TEST_F(FileStore, AWaiterThatAskedAgainHasAnsweredItsCall) {
-    const auto as = held("x");
-    const Acquire first = waiting("x");
-    static_cast<void>(granted(*store_, Release{lock_name("x"), as}));
-    ASSERT_TRUE(was_called(ticket_of(first)));
-    // Blocked by another lock: asking again must not leave the call standing, or it would never sleep.
-    static_cast<void>(held("y"));
-    Acquire again = first;
-    again.unless_held.push_back(lock_name("y"));
-    EXPECT_EQ(refused(*store_, again), Errc::lock_conflict);
-    EXPECT_FALSE(was_called(ticket_of(first)));
+TEST_F(FileStore, ABellIsTakenDownWithTheTicketOfAWaiterThatDied) {
+    static_cast<void>(held("x", 60s));
+    const auto dead = bell_of(waiting("x", 1s));
+    clock_.advance(2s);
+    const Acquire next = waiting("x");
+    static_cast<void>(bell_of(next));
+    const auto bells = std::filesystem::directory_iterator(folder_of("x") / "bells");
+    EXPECT_EQ(std::distance(bells, {}), 1);
+}
+
+TEST_F(FileStore, AWaiterWithoutATicketIsSentBackAndLeavesNoBell) {
+    static_cast<void>(held("x"));
+    const Watch watch{lock_name("x"), 1, Credentials::random().lock_id};
+    // Without that, this would sleep for ever: the clock stands still.
+    EXPECT_TRUE(store_->wait_for_change(watch, Deadline::in(clock_, 1s)));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_of("x") / "bells"));
 }
 
 TEST_F(FileStore, DeadTicketsAreRemovedWhenTheQueueIsWritten) {

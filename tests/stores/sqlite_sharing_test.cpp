@@ -27,7 +27,7 @@ protected:
         return "sqlite:" + (folder_.path() / "sub" / "locks.db").string() + "?sync=off";
     }
     [[nodiscard]] std::unique_ptr<Store> open() const { return must(open_store(url())); }
-    [[nodiscard]] std::filesystem::path hints() const { return folder_.path() / "sub" / "locks.db-wake"; }
+    [[nodiscard]] std::filesystem::path bells() const { return folder_.path() / "sub" / "locks.db-wake"; }
 
     const TempFolder folder_;
 };
@@ -118,8 +118,8 @@ TEST_F(SqliteSharing, AReleaseWakesTheFirstInLine) {
     const auto refused = waiter->apply_one(wanted, Deadline::never());
     ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
     std::jthread releaser([&] {
-        // The hint is there once the waiter is about to sleep.
-        while (!std::filesystem::exists(hints() / wanted.as.lock_id.text())) std::this_thread::yield();
+        // The bell is there once the waiter is about to sleep.
+        while (!std::filesystem::exists(bells() / wanted.as.lock_id.text())) std::this_thread::yield();
         EXPECT_THAT(holder->apply_one(release(held), Deadline::never()), Granted());
     });
     // Without a wake-up this returns only at the test's own time limit.
@@ -195,7 +195,7 @@ TEST_F(SqliteSharing, AWatcherOfAStoreThatDoesNotExistYetHearsOfItsFirstGrant) {
     EXPECT_THAT(watcher->wait_for_change({lock("l"), 0, std::nullopt}, Deadline::never()), Granted());
 }
 
-TEST_F(SqliteSharing, NoHintOutlivesItsTicket) {
+TEST_F(SqliteSharing, NoBellOutlivesItsTicket) {
     const auto store = open();
     const Acquire held = by_alice(lock("l"));
     const Acquire wanted = queued(by_bob(lock("l")));
@@ -203,9 +203,9 @@ TEST_F(SqliteSharing, NoHintOutlivesItsTicket) {
     ASSERT_THAT(store->apply_one(wanted, Deadline::never()), RefusedWith(Errc::lock_conflict));
     const auto nap = Deadline::in(host_clock(), milliseconds{1});
     ASSERT_THAT(store->wait_for_change({lock("l"), 1, wanted.as.lock_id}, nap), Granted());
-    EXPECT_FALSE(std::filesystem::is_empty(hints()));
+    EXPECT_FALSE(std::filesystem::is_empty(bells()));
     ASSERT_THAT(store->apply_one(cancel(wanted), Deadline::never()), Granted());
-    EXPECT_TRUE(std::filesystem::is_empty(hints()));
+    EXPECT_TRUE(std::filesystem::is_empty(bells()));
 }
 
 }  // namespace

@@ -50,5 +50,10 @@ private:
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_memory();
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_file();
 [[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_sqlite();
+[[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_etcd();
+
+/// Each opens an empty store of its own in the server that the test run shares.
+[[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_postgres();
+[[nodiscard]] Result<std::unique_ptr<StoreHarness>> start_redis();
 
 }  // namespace holdfast::tests

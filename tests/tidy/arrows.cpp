@@ -99,13 +99,15 @@ struct Library {
     std::size_t most_files;
 };
 
-const std::array<Library, 4>& libraries() {
+const std::array<Library, 6>& libraries() {
     constexpr std::size_t any = 1000;
-    static const std::array<Library, 4> all{
+    static const std::array<Library, 6> all{
         Library{"SQLite", std::regex("^sqlite3.*\\.h$"), {"src/stores/sqlite/"}, any},
+        Library{"hiredis", std::regex("^hiredis/"), {"src/stores/redis/"}, any},
+        Library{"OpenSSL", std::regex("^openssl/"), {"src/stores/redis/"}, any},
         Library{"CLI11", std::regex("^CLI/"), {"src/cli/"}, 1},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},
-        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/"}, any},
+        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/", "src/stores/etcd/"}, any},
     };
     return all;
 }

@@ -4,6 +4,7 @@
 #include "kernel/rebase.hpp"
 #include "stores/file/examination.hpp"
 #include "stores/file/file_system.hpp"
+#include "stores/file/lookout.hpp"
 #include "stores/file/name_encoding.hpp"
 #include "stores/file/section.hpp"
 #include "stores/file/store_folder.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long to sleep where nothing can be watched: a lock that does not exist yet, or no inotify left.
+/// How long to sleep where nothing can be watched: a lock that does not exist yet, or no descriptor left.
 constexpr milliseconds nap{20};
 
 Error out_of_time() { return {Errc::store_unavailable, "the deadline passed while the store was read"}; }
@@ -53,10 +54,15 @@ public:
         while (!requests.empty()) {
             const auto some = requests.first(section_size(requests));
             requests = requests.subspan(some.size());
-            Section section(**locks, some, clock_, deadline);
-            const auto done = run(section, some, replies);
-            has_written = has_written || section.has_written();
-            if (!done) return std::unexpected(has_written ? after_writes(done.error()) : done.error());
+            std::vector<Call> calls;
+            {
+                Section section(**locks, some, clock_, deadline);
+                const auto done = run(section, some, replies);
+                has_written = has_written || section.has_written();
+                if (!done) return std::unexpected(has_written ? after_writes(done.error()) : done.error());
+                calls = section.take_calls();
+            }
+            for (const Call& call : calls) call.bells.ring(call.ticket);
         }
         return replies;
     }
@@ -108,7 +114,8 @@ public:
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             const auto lock = find_lock(watch.name);
             if (!lock) return std::unexpected(lock.error());
-            if (*lock) return wait_in(**lock, watch, deadline);
+            if (*lock && watch.ticket) return wait_in_line(bells_of((*lock)->folder()), watch, deadline);
+            if (*lock) return wait_for_seq(**lock, watch, deadline);
             if (watch.seen_seq != 0) return {};
             std::this_thread::sleep_for(std::min(nap, deadline.remaining(clock_)));
         }
@@ -205,13 +212,7 @@ private:
         return {};
     }
 
-    /// A waiter in line is called by the time of its own ticket, so that a release wakes one and not all.
-    [[nodiscard]] Result<void> wait_in(const LockFolder& lock, const Watch& watch, Deadline deadline) const {
-        if (watch.ticket) {
-            const auto queue = TicketQueue::load(lock.folder(), kernel::mark_of(clock_), clock_.wall());
-            if (!queue) return std::unexpected(queue.error());
-            if (const auto ticket = queue->path_of(*watch.ticket)) return wait_for_call(*ticket, deadline, watch.stop);
-        }
+    [[nodiscard]] Result<void> wait_for_seq(const LockFolder& lock, const Watch& watch, Deadline deadline) const {
         // The watch before the look: what changes in between is not missed.
         auto changes = base::FileWatch::on(lock.folder().path());
         while (true) {
@@ -226,12 +227,23 @@ private:
         }
     }
 
-    [[nodiscard]] Result<void> wait_for_call(const std::string& ticket, Deadline deadline,
-                                             const std::stop_token& stop) const {
-        auto call = base::FileWatch::on(ticket);
-        while (!was_called(ticket) && !deadline.passed(clock_) && !stop.stop_requested()) {
-            if (call && call->wait(clock_, deadline, stop)) return {};
-            if (!call) std::this_thread::sleep_for(std::min(nap, deadline.remaining(clock_)));
+    /// Sleeps until the ticket is rung, or is found to be first at an open lock, or is not found.
+    [[nodiscard]] Result<void> wait_in_line(const base::Doorbells& bells, const Watch& watch, Deadline deadline) const {
+        const auto bell = bells.hang(*watch.ticket);
+        Lookout lookout(*watch.ticket, clock_);
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
+            // Found anew for every look, so that a long queue of threads does not keep as many folders open.
+            const auto lock = find_lock(watch.name);
+            if (!lock) return std::unexpected(lock.error());
+            if (!*lock) return {};
+            const auto sleep = lookout.look(**lock);
+            if (!sleep) return std::unexpected(sleep.error());
+            if (!*sleep) return {};
+            const Deadline look{std::min(deadline.at, clock_.boottime() + **sleep)};
+            if (!bell)
+                std::this_thread::sleep_for(std::min(nap, look.remaining(clock_)));
+            else if (bell->wait(clock_, look, watch.stop))
+                return {};
         }
         return {};
     }

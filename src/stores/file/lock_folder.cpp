@@ -17,7 +17,7 @@ const std::string record_file = "record";
 const std::string audit_file = "audit";
 
 /// What a folder may contain before the first record is in place.
-constexpr std::array<std::string_view, 3> before_first_use{"guard", "record.tmp", "queue"};
+constexpr std::array<std::string_view, 4> before_first_use{"guard", "record.tmp", "queue", "bells"};
 
 /// How many events stay inside the record. More make every write longer, fewer make moves more frequent.
 constexpr std::size_t longest_tail = 16;

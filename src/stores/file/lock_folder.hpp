@@ -20,7 +20,7 @@ private:
     base::FileLock lock_;  ///< Below the descriptor, because it must be gone before that is closed.
 };
 
-/// The files of one lock: `guard`, `record`, `audit` and the folder `queue`.
+/// The files of one lock: `guard`, `record`, `audit` and the folders `queue` and `bells`.
 class LockFolder {
 public:
     /// The lock whose `folder_name` is `name`. Empty if nobody ever asked for it.

@@ -162,7 +162,8 @@ Result<void> Section::save(Lock& lock) {
     if (auto saved = lock.queue->save(lock.folder->folder()); !saved) return saved;
     has_written_ = has_written_ || queue_changed;
     const bool is_live = lock.record.held && lock.record.held->lease.expires_at > now_;
-    if (!is_live && (changed || lock.queue->has_removed())) lock.queue->call_head();
+    if (!is_live && (changed || lock.queue->has_removed()))
+        if (const auto first = lock.queue->first()) calls_.push_back({bells_of(lock.folder->folder()), *first});
     return {};
 }
 

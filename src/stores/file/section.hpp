@@ -13,6 +13,12 @@
 
 namespace holdfast::stores::file {
 
+/// A waiter whose turn may have come.
+struct Call {
+    base::Doorbells bells;
+    LockId ticket{};
+};
+
 /// One critical section: some locks, guarded all at once, and the steps that are decided on them.
 ///
 /// Guards are taken in the order of folder names, so that two sections never wait for each other.
@@ -28,6 +34,9 @@ public:
 
     /// Makes everything decided so far durable.
     [[nodiscard]] Result<void> save();
+
+    /// Who is to be rung when the section is over: who is woken sooner finds its lock guarded still.
+    [[nodiscard]] std::vector<Call> take_calls() { return std::move(calls_); }
 
     /// Whether anything was changed on disk, or may have been.
     [[nodiscard]] bool has_written() const { return has_written_; }
@@ -57,6 +66,7 @@ private:
     std::map<std::string, Lock> guarded_{};  ///< By folder name.
     kernel::ClockMark mark_{};
     Instant now_{};
+    std::vector<Call> calls_{};
     bool has_written_ = false;
 };
 

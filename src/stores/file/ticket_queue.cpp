@@ -3,17 +3,15 @@
 #include "base/os_error.hpp"
 #include "kernel/codec.hpp"
 #include "kernel/rebase.hpp"
-#include "values/hex.hpp"
 #include "values/sha256.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <span>
 
 namespace holdfast::stores::file {
 namespace {
@@ -23,6 +21,7 @@ using kernel::Ticket;
 using std::chrono::milliseconds;
 
 const std::string queue_folder = "queue";
+const std::string bell_folder = "bells";
 /// A ticket that is being written. One name is enough, since only the owner of the guard writes.
 const std::string unfinished = "new";
 
@@ -32,9 +31,12 @@ constexpr std::size_t uuid_digits = 36;
 constexpr std::size_t hex_digits = 16;
 constexpr std::size_t name_size = number_digits + uuid_digits + 3 * hex_digits + 4;
 
-std::string short_of(const std::string& boot_id) {
+std::uint64_t short_of(const std::string& boot_id) {
     const std::vector<std::uint8_t> bytes(boot_id.begin(), boot_id.end());
-    return to_hex(sha256(bytes)).substr(0, hex_digits);
+    const auto digest = sha256(bytes);
+    std::uint64_t number = 0;
+    for (const std::uint8_t byte : std::span(digest).first<hex_digits / 2>()) number = number << 8 | byte;
+    return number;
 }
 
 template <class Number>
@@ -43,20 +45,18 @@ bool parse_number(std::string_view text, int base, Number& value) {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// A time that no clock shows: the waiter asked after it was called last. See call_head.
-constexpr std::array<timespec, 2> not_called{timespec{0, UTIME_OMIT}, timespec{0, 0}};
-constexpr std::array<timespec, 2> called{timespec{0, UTIME_OMIT}, timespec{0, UTIME_NOW}};
-
 }  // namespace
 
 std::string TicketName::text() const {
-    return fmt::format("{:020}-{}-{:016x}-{:016x}-{}", number, lock_id.text(),
+    return fmt::format("{:020}-{}-{:016x}-{:016x}-{:016x}", number, lock_id.text(),
                        static_cast<std::uint64_t>(expires_at.time_since_epoch().count()),
                        static_cast<std::uint64_t>(offset.count()), boot);
 }
 
 std::optional<TicketName> TicketName::parse(std::string_view text) {
-    if (text.size() != name_size) return std::nullopt;
+    // One name for one value, so that a ticket can be found again under what it says.
+    const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-'; };
+    if (text.size() != name_size || !std::ranges::all_of(text, fits)) return std::nullopt;
     constexpr std::size_t id_at = number_digits + 1;
     constexpr std::size_t expires_at = id_at + uuid_digits + 1;
     constexpr std::size_t offset_at = expires_at + hex_digits + 1;
@@ -64,18 +64,24 @@ std::optional<TicketName> TicketName::parse(std::string_view text) {
     TicketName name;
     std::uint64_t expires = 0;
     std::uint64_t offset = 0;
+    for (const std::size_t dash : {id_at, expires_at, offset_at, boot_at})
+        if (text[dash - 1] != '-') return std::nullopt;
     const auto lock_id = LockId::parse(text.substr(id_at, uuid_digits));
     if (!lock_id || !parse_number(text.substr(0, number_digits), 10, name.number) ||
         !parse_number(text.substr(expires_at, hex_digits), 16, expires) ||
-        !parse_number(text.substr(offset_at, hex_digits), 16, offset))
+        !parse_number(text.substr(offset_at, hex_digits), 16, offset) ||
+        !parse_number(text.substr(boot_at), 16, name.boot))
         return std::nullopt;
     name.lock_id = *lock_id;
     name.expires_at = Instant{milliseconds{static_cast<std::int64_t>(expires)}};
     name.offset = milliseconds{static_cast<std::int64_t>(offset)};
-    name.boot = text.substr(boot_at);
-    // One name for one value, so that a ticket can be found again under what it says.
-    return name.text() == text ? std::optional(name) : std::nullopt;
+    return name;
 }
+
+base::Doorbells bells_of(const Folder& lock) { return base::Doorbells(lock.path_of(bell_folder)); }
+
+TicketQueue::TicketQueue(ClockMark mark, Instant now)
+    : mark_(std::move(mark)), boot_(short_of(mark_.boot_id)), now_(now) {}
 
 Result<TicketQueue> TicketQueue::load(const Folder& lock, const ClockMark& mark, Instant now) {
     TicketQueue queue(mark, now);
@@ -83,11 +89,12 @@ Result<TicketQueue> TicketQueue::load(const Folder& lock, const ClockMark& mark,
     if (!folder) return std::unexpected(folder.error());
     if (!*folder) return queue;
     queue.folder_.emplace(std::move(**folder).unsynced());
-    const auto files = queue.folder_->entries();
+    auto files = queue.folder_->entries();
     if (!files) return std::unexpected(files.error());
-    for (const std::string& file : *files) {
+    queue.entries_.reserve(files->size());
+    for (std::string& file : *files) {
         if (file == unfinished) continue;
-        if (auto added = queue.add(file); !added) return std::unexpected(added.error());
+        if (auto added = queue.add(std::move(file)); !added) return std::unexpected(added.error());
     }
     std::ranges::sort(queue.entries_, [](const Entry& a, const Entry& b) {
         return a.name.number != b.name.number ? a.name.number < b.name.number : a.name.expires_at > b.name.expires_at;
@@ -98,18 +105,27 @@ Result<TicketQueue> TicketQueue::load(const Folder& lock, const ClockMark& mark,
     return queue;
 }
 
-Result<void> TicketQueue::add(const std::string& file) {
+Result<void> TicketQueue::add(std::string file) {
     auto name = TicketName::parse(file);
     if (!name) return std::unexpected(corrupt(file));
-    if (name->boot != short_of(mark_.boot_id)) {
-        obsolete_.push_back(file);
+    if (name->boot != boot_) {
+        obsolete_.push_back(std::move(file));
         return {};
     }
-    Ticket ticket;
-    ticket.expires_at = name->expires_at;
-    name->expires_at = kernel::rebase(ticket, {mark_.boot_id, name->offset}, mark_, now_).expires_at;
-    entries_.push_back({std::move(*name), file, std::nullopt, false});
+    name->expires_at += shift_of(name->offset);
+    entries_.push_back({*name, std::move(file), nullptr, false});
     return {};
+}
+
+/// How far deadlines move that were written under `offset`. The same few occur in all tickets of a queue.
+milliseconds TicketQueue::shift_of(milliseconds offset) {
+    const auto [known, is_new] = shifts_.try_emplace(offset);
+    if (is_new) {
+        Ticket ticket;
+        ticket.expires_at = now_;
+        known->second = kernel::rebase(ticket, {mark_.boot_id, offset}, mark_, now_).expires_at - now_;
+    }
+    return known->second;
 }
 
 Result<kernel::Queue> TicketQueue::view(const std::optional<LockId>& own) {
@@ -135,18 +151,18 @@ std::uint64_t TicketQueue::waiters() const {
 
 void TicketQueue::put(const Ticket& ticket) {
     changed_ = true;
-    const TicketName name{ticket.number, ticket.lock_id, ticket.expires_at, mark_.offset, short_of(mark_.boot_id)};
+    const TicketName name{ticket.number, ticket.lock_id, ticket.expires_at, mark_.offset, boot_};
     const auto known =
         std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.name.number == ticket.number; });
     if (known != entries_.end()) {
         known->name = name;
-        known->ticket = ticket;
+        known->ticket = std::make_unique<Ticket>(ticket);
         known->dirty = true;
         return;
     }
     // A new number for a known waiter: its old ticket had run out.
     drop(ticket.lock_id);
-    entries_.push_back({name, "", ticket, true});
+    entries_.push_back({name, "", std::make_unique<Ticket>(ticket), true});
 }
 
 void TicketQueue::drop(const LockId& lock_id) {
@@ -172,8 +188,9 @@ Result<void> TicketQueue::save(const Folder& lock) {
     });
     for (Entry& entry : entries_)
         if (auto written = write(entry); !written) return written;
+    const base::Doorbells bells = bells_of(lock);
     for (const std::string& file : obsolete_)
-        if (auto removed = remove(file); !removed) return removed;
+        if (auto removed = remove(file, bells); !removed) return removed;
     has_removed_ = has_removed_ || !obsolete_.empty();
     obsolete_.clear();
     changed_ = false;
@@ -190,30 +207,32 @@ Result<void> TicketQueue::write(Entry& entry) {
             return written;
     const std::string from = is_new ? unfinished : entry.file;
     const std::string to = entry.name.text();
-    if (utimensat(folder_->fd(), from.c_str(), not_called.data(), AT_SYMLINK_NOFOLLOW) != 0 ||
-        renameat(folder_->fd(), from.c_str(), folder_->fd(), to.c_str()) != 0)
+    if (renameat(folder_->fd(), from.c_str(), folder_->fd(), to.c_str()) != 0)
         return std::unexpected(base::os_error(errno, "write " + folder_->path_of(to)));
     entry.file = to;
     entry.dirty = false;
     return {};
 }
 
-Result<void> TicketQueue::remove(const std::string& file) const {
+Result<void> TicketQueue::remove(const std::string& file, const base::Doorbells& bells) const {
+    if (const auto name = TicketName::parse(file)) bells.take_down(name->lock_id);
     if (unlinkat(folder_->fd(), file.c_str(), 0) == 0 || errno == ENOENT) return {};
     return std::unexpected(base::os_error(errno, "remove " + folder_->path_of(file)));
 }
 
-void TicketQueue::call_head() {
+std::optional<LockId> TicketQueue::first() const {
     const auto head = std::ranges::find_if(entries_, [&](const Entry& entry) { return is_live(entry); });
-    if (head == entries_.end() || head->file.empty()) return;
-    // A lost call costs the waiter one poll, and the change it tells of is saved already: no error to report.
-    static_cast<void>(utimensat(folder_->fd(), head->file.c_str(), called.data(), AT_SYMLINK_NOFOLLOW));
+    return head == entries_.end() ? std::nullopt : std::optional(head->name.lock_id);
 }
 
-std::optional<std::string> TicketQueue::path_of(const LockId& lock_id) const {
-    const auto found =
-        std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.name.lock_id == lock_id; });
-    return found == entries_.end() ? std::nullopt : std::optional(folder_->path_of(found->file));
+std::optional<std::uint64_t> TicketQueue::ahead_of(const LockId& lock_id) const {
+    std::uint64_t ahead = 0;
+    for (const Entry& entry : entries_) {
+        if (!is_live(entry)) continue;
+        if (entry.name.lock_id == lock_id) return ahead;
+        ++ahead;
+    }
+    return std::nullopt;
 }
 
 Result<Ticket> TicketQueue::content(Entry& entry) {
@@ -224,7 +243,7 @@ Result<Ticket> TicketQueue::content(Entry& entry) {
         auto ticket = payload ? kernel::decode_ticket(*payload) : std::nullopt;
         if (!ticket || ticket->number != entry.name.number || ticket->lock_id != entry.name.lock_id)
             return std::unexpected(corrupt(entry.file));
-        entry.ticket = std::move(*ticket);
+        entry.ticket = std::make_unique<Ticket>(std::move(*ticket));
     }
     entry.ticket->expires_at = entry.name.expires_at;
     return *entry.ticket;
@@ -233,13 +252,6 @@ Result<Ticket> TicketQueue::content(Entry& entry) {
 Error TicketQueue::corrupt(const std::string& file) const {
     return {Errc::record_corrupt,
             folder_->path_of(file) + " cannot be read; the lock stays blocked until it is removed"};
-}
-
-bool was_called(const std::string& ticket_path) {
-    struct stat info{};
-    // Gone counts as called: its waiter has to look.
-    if (lstat(ticket_path.c_str(), &info) != 0) return true;
-    return info.st_mtim.tv_sec != 0 || info.st_mtim.tv_nsec != 0;
 }
 
 }  // namespace holdfast::stores::file

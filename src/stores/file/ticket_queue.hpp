@@ -1,8 +1,11 @@
 #pragma once
 
+#include "base/doorbell.hpp"
 #include "kernel/record.hpp"
 #include "stores/file/folder.hpp"
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +19,14 @@ struct TicketName {
     LockId lock_id{};
     Instant expires_at{};
     std::chrono::milliseconds offset{0};  ///< Of the ClockMark that the expiry was written under.
-    std::string boot{};                   ///< Short for its boot_id.
+    std::uint64_t boot = 0;               ///< Short for its boot_id.
 
     [[nodiscard]] std::string text() const;
     [[nodiscard]] static std::optional<TicketName> parse(std::string_view text);
 };
+
+/// The bells of those who wait for the lock of folder `lock`.
+[[nodiscard]] base::Doorbells bells_of(const Folder& lock);
 
 /// The waiters of one lock, in its folder `queue`: one small file each.
 ///
@@ -40,45 +46,44 @@ public:
     void put(const kernel::Ticket& ticket);
     void drop(const LockId& lock_id);
 
-    /// Writes what changed. A queue that changes loses its dead tickets as well.
+    /// Writes what changed. A queue that changes loses its dead tickets as well, and their bells.
     [[nodiscard]] Result<void> save(const Folder& lock);
 
     [[nodiscard]] bool changed() const { return changed_; }
     /// Whether a `save` took tickets away, so that somebody else may be first now.
     [[nodiscard]] bool has_removed() const { return has_removed_; }
 
-    /// Tells the first in line to look again, by the time of its file: see `was_called`. Only a hint.
-    void call_head();
-
-    /// The path of a live or dead ticket of this boot; empty if there is none.
-    [[nodiscard]] std::optional<std::string> path_of(const LockId& lock_id) const;
+    /// The first live ticket.
+    [[nodiscard]] std::optional<LockId> first() const;
+    /// How many live tickets are before this one; empty if it is not there, or dead.
+    [[nodiscard]] std::optional<std::uint64_t> ahead_of(const LockId& lock_id) const;
 
 private:
     struct Entry {
         TicketName name{};
-        std::string file{};  ///< Where it is now; empty if it was never written.
-        std::optional<kernel::Ticket> ticket{};
+        std::string file{};                        ///< Where it is now; empty if it was never written.
+        std::unique_ptr<kernel::Ticket> ticket{};  ///< Null until it is needed: entries are many, and are sorted.
         bool dirty = false;
     };
 
-    TicketQueue(kernel::ClockMark mark, Instant now) : mark_(std::move(mark)), now_(now) {}
-    [[nodiscard]] Result<void> add(const std::string& file);
+    TicketQueue(kernel::ClockMark mark, Instant now);
+    [[nodiscard]] Result<void> add(std::string file);
+    [[nodiscard]] std::chrono::milliseconds shift_of(std::chrono::milliseconds offset);
     [[nodiscard]] bool is_live(const Entry& entry) const { return entry.name.expires_at > now_; }
     [[nodiscard]] Result<kernel::Ticket> content(Entry& entry);
     [[nodiscard]] Result<void> write(Entry& entry);
-    [[nodiscard]] Result<void> remove(const std::string& file) const;
+    [[nodiscard]] Result<void> remove(const std::string& file, const base::Doorbells& bells) const;
     [[nodiscard]] Error corrupt(const std::string& file) const;
 
     kernel::ClockMark mark_;
+    std::uint64_t boot_;  ///< Short for its boot_id.
     Instant now_;
+    std::map<std::chrono::milliseconds, std::chrono::milliseconds> shifts_{};  ///< By offset, see `shift_of`.
     std::optional<Folder> folder_{};
     std::vector<Entry> entries_{};         ///< Of this boot, by number. Expiries are rebased to `mark_`.
     std::vector<std::string> obsolete_{};  ///< Files to remove.
     bool changed_ = false;
     bool has_removed_ = false;
 };
-
-/// Whether the waiter of this ticket was called since it last asked for the lock.
-[[nodiscard]] bool was_called(const std::string& ticket_path);
 
 }  // namespace holdfast::stores::file

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <ranges>
 #include <tuple>
 
 namespace holdfast::stores {
@@ -21,6 +22,10 @@ struct Entry {
     std::map<std::uint64_t, Ticket> tickets;  ///< By number.
     std::vector<AuditEvent> events;
 };
+
+auto first_of(const Entry& entry, Instant now) {
+    return std::ranges::find_if(entry.tickets, [&](const auto& ticket) { return ticket.second.expires_at > now; });
+}
 
 std::uint64_t waiters_of(const Entry& entry, Instant now) {
     return static_cast<std::uint64_t>(
@@ -39,6 +44,7 @@ public:
         for (const Request& request : requests) {
             Decision decision = kernel::step(load(request, now), request, now);
             save(name_of(request), decision);
+            ring_first(name_of(request), now);
             replies.push_back(std::move(decision.reply));
         }
         changed_.notify_all();
@@ -84,14 +90,14 @@ public:
 
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
         std::unique_lock lock(mutex_);
-        const auto may_go_on = [&] {
-            const auto found = locks_.find(watch.name);
-            const std::uint64_t seq = found == locks_.end() ? 0 : found->second.record.seq;
-            return seq != watch.seen_seq || deadline.passed(clock_);
-        };
-        // In slices, because the injected clock may pass the deadline without anybody being told.
-        while (!may_go_on())
-            changed_.wait_for(lock, std::min(deadline.remaining(clock_), std::chrono::milliseconds{50}));
+        std::condition_variable bell;
+        if (watch.ticket) bells_[*watch.ticket] = &bell;
+        std::condition_variable& news = watch.ticket ? bell : changed_;
+        const auto may_go_on = [&] { return is_news(watch) || deadline.passed(clock_) || watch.stop.stop_requested(); };
+        // In slices, because the injected clock may pass the deadline, and a lease run out, without anybody
+        // being told.
+        while (!may_go_on()) news.wait_for(lock, std::min(deadline.remaining(clock_), std::chrono::milliseconds{50}));
+        if (watch.ticket) bells_.erase(*watch.ticket);
         return {};
     }
 
@@ -104,6 +110,27 @@ public:
     }
 
 private:
+    /// Whether who waits should look. Under mutex_.
+    [[nodiscard]] bool is_news(const Watch& watch) const {
+        const auto found = locks_.find(watch.name);
+        if (!watch.ticket) return (found == locks_.end() ? 0 : found->second.record.seq) != watch.seen_seq;
+        if (found == locks_.end()) return true;
+        const Entry& entry = found->second;
+        const Instant now = clock_.wall();
+        const auto own = std::ranges::find(entry.tickets | std::views::values, *watch.ticket, &Ticket::lock_id);
+        if (own.base() == entry.tickets.end() || (*own).expires_at <= now) return true;
+        return first_of(entry, now) == own.base() && !(entry.record.held && entry.record.held->lease.expires_at > now);
+    }
+
+    /// Only the first in line could do anything with the news. Under mutex_.
+    void ring_first(const LockName& name, Instant now) {
+        const Entry& entry = entry_of(name);
+        const auto first = first_of(entry, now);
+        if (first == entry.tickets.end()) return;
+        const auto bell = bells_.find(first->second.lock_id);
+        if (bell != bells_.end()) bell->second->notify_one();
+    }
+
     kernel::State load(const Request& request, Instant now) {
         const Entry& entry = entry_of(name_of(request));
         kernel::State state{entry.record, {}, {}};
@@ -138,8 +165,9 @@ private:
     const StoreId store_id_ = StoreId::random();
 
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    std::map<LockName, Entry> locks_;  ///< Guarded by mutex_.
+    std::condition_variable changed_;                   ///< For those who wait without a ticket.
+    std::map<LockId, std::condition_variable*> bells_;  ///< Of those who wait with one. Guarded by mutex_.
+    std::map<LockName, Entry> locks_;                   ///< Guarded by mutex_.
 };
 
 }  // namespace

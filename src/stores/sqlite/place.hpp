@@ -19,7 +19,7 @@ struct Place {
 
     [[nodiscard]] std::string log() const { return database + "-wal"; }
     [[nodiscard]] std::string gate() const { return database + "-gate"; }
-    [[nodiscard]] std::string hints() const { return database + "-wake"; }
+    [[nodiscard]] std::string bells() const { return database + "-wake"; }
 };
 
 /// Which file is there: a path can come to mean another one.

@@ -1,10 +1,11 @@
 #include "stores/sqlite/sqlite_store.hpp"
 
-#include "kernel/step.hpp"
+#include "base/doorbell.hpp"
+#include "base/file_watch.hpp"
 #include "stores/sqlite/examine.hpp"
 #include "stores/sqlite/gate.hpp"
-#include "stores/sqlite/hints.hpp"
 #include "stores/sqlite/session.hpp"
+#include "stores/sqlite/steps.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -15,23 +16,10 @@ namespace holdfast::stores {
 namespace {
 
 using namespace sqlite;
-using kernel::Decision;
 using std::chrono::milliseconds;
 
-/// What a batch did, beside its replies.
-struct Effects {
-    bool changed = false;
-    std::vector<LockId> gone;      ///< Tickets that were removed.
-    std::vector<LockName> opened;  ///< Locks that somebody in their queue may now take.
-    std::vector<LockId> next;      ///< The first in those queues.
-};
-
-/// What a step reads.
-struct Loaded {
-    kernel::State state;
-    std::vector<LockId> dead;  ///< Tickets that have run out.
-    bool of_earlier_boot = false;
-};
+/// How long to sleep where nothing can be heard.
+constexpr milliseconds nap{50};
 
 class SqliteStore final : public Store {
 public:
@@ -41,7 +29,7 @@ public:
           sync_(sync),
           clock_(clock),
           standing_(standing_of(place_, sync)),
-          hints_(place_.hints()),
+          bells_(place_.bells()),
           gate_(place_.gate()) {}
 
     ~SqliteStore() override { close(); }
@@ -60,8 +48,8 @@ public:
         // The rollback failed: a new connection starts clean.
         if (session_ && session_->database().in_transaction()) drop();
         if (!replies || !effects.changed) return replies;
-        for (const LockId& ticket : effects.gone) hints_.forget(ticket);
-        for (const LockId& ticket : effects.next) hints_.wake(ticket);
+        for (const LockId& ticket : effects.next) bells_.ring(ticket);
+        for (const LockId& ticket : effects.gone) bells_.take_down(ticket);
         gate_.touch();
         return replies;
     }
@@ -101,18 +89,18 @@ public:
     }
 
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+        if (watch.ticket) return wait_in_line(watch.name, *watch.ticket, deadline, watch.stop);
         // The watch comes first, then the look: what happens in between is not missed.
-        auto heard = watch.ticket ? hints_.watch(*watch.ticket) : base::FileWatch::on(place_.gate());
+        auto heard = base::FileWatch::on(place_.gate());
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             const auto seq = current_seq(watch.name);
             if (!seq) return std::unexpected(seq.error());
             if (*seq != watch.seen_seq) return {};
-            if (!heard) {
-                // Without a watch (no store yet, or no more of them to be had) looking often has to do.
-                std::this_thread::sleep_for(std::min(deadline.remaining(clock_), milliseconds{50}));
-            } else if (heard->wait(clock_, deadline, watch.stop) && watch.ticket) {
-                return {};
-            }
+            // Without a watch (no store yet, or no more of them to be had) looking often has to do.
+            if (heard)
+                static_cast<void>(heard->wait(clock_, deadline, watch.stop));
+            else
+                std::this_thread::sleep_for(std::min(deadline.remaining(clock_), nap));
         }
         return {};
     }
@@ -145,98 +133,9 @@ private:
         if (!inside) return std::unexpected(inside.error());
         const auto session = writer();
         if (!session) return std::unexpected(session.error());
-        auto replies = run(**session, requests, effects);
+        auto replies = run_steps(**session, requests, clock_, effects);
         if (replies && effects.changed) (*session)->checkpoint_if_due();
         return replies;
-    }
-
-    /// The batch in one transaction, which is given up if it changes nothing.
-    Result<std::vector<Reply>> run(Session& session, std::span<const Request> requests, Effects& effects) {
-        auto transaction = Transaction::immediate(session.database());
-        if (!transaction) return std::unexpected(transaction.error());
-        // Read after the lock was taken: time that passed while waiting for it counts.
-        const Moment moment = Moment::of(clock_);
-        std::vector<Reply> replies;
-        replies.reserve(requests.size());
-        for (const Request& request : requests) {
-            const auto loaded = load(session.tables(), request, moment);
-            // A row that cannot be read blocks its own lock. Damage that SQLite itself finds blocks them all.
-            if (!loaded && loaded.error().code == Errc::record_corrupt && !session.database().damaged()) {
-                replies.emplace_back(std::unexpected(loaded.error()));
-                continue;
-            }
-            if (!loaded) return std::unexpected(loaded.error());
-            Decision decision = kernel::step(loaded->state, request, moment.now);
-            if (auto saved = save(session.tables(), *loaded, decision, moment, effects); !saved)
-                return std::unexpected(saved.error());
-            replies.push_back(std::move(decision.reply));
-        }
-        if (!effects.changed) return replies;
-        if (auto found = find_next(session.tables(), moment, effects); !found) return std::unexpected(found.error());
-        if (auto done = transaction->commit(); !done) return std::unexpected(done.error());
-        return replies;
-    }
-
-    static Result<Loaded> load(Tables& tables, const Request& request, const Moment& moment) {
-        auto found = tables.record(name_of(request), moment);
-        if (!found) return std::unexpected(found.error());
-        auto view = tables.queue(name_of(request), kernel::ticket_of(request), moment);
-        if (!view) return std::unexpected(view.error());
-        Loaded loaded{
-            {std::move(found->record), std::move(view->queue), {}}, std::move(view->dead), found->of_earlier_boot};
-        for (const LockName& name : kernel::others_of(request)) {
-            auto other = tables.record(name, moment);
-            if (!other) return std::unexpected(other.error());
-            loaded.state.others.push_back(std::move(other->record));
-        }
-        return loaded;
-    }
-
-    /// After an error the transaction holds half a step, and must not be committed.
-    static Result<void> save(Tables& tables, const Loaded& loaded, const Decision& decision, const Moment& moment,
-                             Effects& effects) {
-        const kernel::Record& before = loaded.state.record;
-        // The first to come after a reboot pins down what is left of the lease. Otherwise a wall clock that
-        // lost the date would grant it one more ttl at every look.
-        const bool pins = loaded.of_earlier_boot && before.held && !decision.record;
-        if (decision.record || pins) {
-            effects.changed = true;
-            const auto put = tables.put_record(decision.record ? *decision.record : before, before.seq == 0, moment);
-            if (!put) return put;
-        }
-        for (const AuditEvent& event : decision.events)
-            if (auto added = tables.add_event(event); !added) return added;
-        if (!decision.record && !decision.put_ticket && !decision.drop_ticket) return {};
-        return save_queue(tables, loaded, decision, moment, effects);
-    }
-
-    static Result<void> save_queue(Tables& tables, const Loaded& loaded, const Decision& decision, const Moment& moment,
-                                   Effects& effects) {
-        const kernel::Record& before = loaded.state.record;
-        effects.changed = true;
-        std::vector<LockId> dropped = loaded.dead;
-        if (decision.drop_ticket) dropped.push_back(*decision.drop_ticket);
-        for (const LockId& ticket : dropped)
-            if (auto gone = tables.drop_ticket(before.name, ticket); !gone) return gone;
-        if (decision.put_ticket) {
-            if (auto put = tables.put_ticket(before.name, *decision.put_ticket, moment); !put) return put;
-        }
-        effects.gone.insert(effects.gone.end(), dropped.begin(), dropped.end());
-        const auto& held = decision.record ? decision.record->held : before.held;
-        const bool is_open = !held || held->lease.expires_at <= moment.now;
-        const bool is_news = decision.record || !dropped.empty();
-        if (is_news && is_open && loaded.state.queue.waiters > 0) effects.opened.push_back(before.name);
-        return {};
-    }
-
-    /// Who is to be woken. Only the first in line could do anything with the news.
-    static Result<void> find_next(Tables& tables, const Moment& moment, Effects& effects) {
-        for (const LockName& name : effects.opened) {
-            const auto view = tables.queue(name, std::nullopt, moment);
-            if (!view) return std::unexpected(view.error());
-            if (view->queue.head) effects.next.push_back(view->queue.head->lock_id);
-        }
-        return {};
     }
 
     /// The session, or null while nobody has created the store. Under mutex_.
@@ -277,6 +176,46 @@ private:
         return (*session)->tables().seq(name);
     }
 
+    /// Sleeps until `ticket` is rung, or is found to be first at an open lock, or is not found.
+    Result<void> wait_in_line(const LockName& name, const LockId& ticket, Deadline deadline,
+                              const std::stop_token& stop) {
+        const auto bell = bells_.hang(ticket);
+        while (!deadline.passed(clock_) && !stop.stop_requested()) {
+            const auto sleep = sleep_of(name, ticket);
+            if (!sleep) return std::unexpected(sleep.error());
+            if (!*sleep) return {};
+            const Deadline look{std::min(deadline.at, clock_.boottime() + **sleep)};
+            if (!bell)
+                std::this_thread::sleep_for(std::min(look.remaining(clock_), nap));
+            else if (bell->wait(clock_, look, stop))
+                return {};
+        }
+        return {};
+    }
+
+    /// How long who waits with `ticket` may sleep; empty if it may not.
+    Result<std::optional<milliseconds>> sleep_of(const LockName& name, const LockId& ticket) {
+        const std::scoped_lock lock(mutex_);
+        const auto session = reader();
+        if (!session) return std::unexpected(session.error());
+        const Moment moment = Moment::of(clock_);
+        auto standing = base::Standing::absent;
+        std::optional<Lease> lease;
+        if (*session != nullptr) {
+            const auto snapshot = Transaction::snapshot((*session)->database());
+            if (!snapshot) return std::unexpected(snapshot.error());
+            const auto found = (*session)->tables().record(name, moment);
+            if (!found) return std::unexpected(found.error());
+            if (found->record.held) lease = found->record.held->lease;
+            const auto stands = (*session)->tables().standing(name, ticket, moment);
+            if (!stands) return std::unexpected(stands.error());
+            standing = *stands;
+        }
+        // A bell that was hung too late for its ticket has nobody else to take it down.
+        if (standing == base::Standing::absent) bells_.take_down(ticket);
+        return base::sleep_in_line(standing, lease, moment.now);
+    }
+
     /// Lets go of the connection and touches no file: their names may belong to another database by now.
     void drop() {
         session_->leave_log();
@@ -299,7 +238,7 @@ private:
     const Sync sync_;
     const Clock& clock_;
     const Standing standing_;
-    const Hints hints_;
+    const base::Doorbells bells_;
 
     mutable std::mutex mutex_;
     Gate gate_;                           ///< Guarded by mutex_.

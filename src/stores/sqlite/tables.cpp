@@ -37,6 +37,19 @@ std::string update_lock() {
 // Writes say OR ROLLBACK: any failure gives up the whole transaction anyway, and being able to undo one
 // statement alone would make SQLite keep a journal of it in memory.
 
+/// The tickets of a lock in order, answered from the index alone: their other columns are read for few of them.
+constexpr std::string_view line_sql =
+    "SELECT expires_at, boot_id, clock_offset_ms, number, lock_id FROM holdfast_queue "
+    "INDEXED BY holdfast_queue_order WHERE name = ? ORDER BY number";
+
+/// Whether a deadline means the same now although it was written when the clocks were `apart` from how they are.
+bool is_same_time(const Moment& moment, std::chrono::milliseconds apart) {
+    Ticket ticket;
+    ticket.expires_at = moment.now;
+    const kernel::ClockMark then{moment.mark.boot_id, moment.mark.offset + apart};
+    return kernel::rebase(ticket, then, moment.mark, moment.now).expires_at == moment.now;
+}
+
 /// Whether a ticket lives, from the columns of the index alone.
 bool is_live(Query& row, const Moment& moment) {
     const Instant expires_at{std::chrono::milliseconds{row.number()}};
@@ -89,37 +102,90 @@ Result<std::optional<Ticket>> Tables::ticket(const LockName& name, std::string_v
 
 Result<QueueView> Tables::queue(const LockName& name, std::optional<LockId> own, const Moment& moment) {
     QueueView view;
-    const std::string own_text = own ? own->text() : "";
-    // Answered from the index alone, so that a long queue costs little: the tickets' other columns are
-    // read for two of them.
-    Query query(database_,
-                "SELECT expires_at, boot_id, clock_offset_ms, number, lock_id FROM holdfast_queue "
-                "INDEXED BY holdfast_queue_order WHERE name = ? ORDER BY number");
+    if (auto counted = count(name, moment, view.queue); !counted) return std::unexpected(counted.error());
+    if (view.queue.last_number == 0) return view;
+    if (own) {
+        auto mine = ticket(name, own->text(), moment);
+        if (!mine) return std::unexpected(mine.error());
+        view.queue.own = std::move(*mine);
+    }
+    Query query(database_, line_sql);
     query.bind(name.text());
-    while (true) {
+    while (!view.queue.head) {
         const auto row = query.step();
         if (!row) return std::unexpected(row.error());
         if (!*row) return view;
         const bool live = is_live(query, moment);
-        view.queue.last_number = static_cast<std::uint64_t>(query.number());
-        const std::string_view id = query.text();
-        const bool is_own = id == own_text;
-        const bool is_head = live && !view.queue.head;
-        if (live) ++view.queue.waiters;
-        if (!is_own && !is_head && (live || view.queue.head)) continue;
-
-        // The head, the requester's own, and dead ones before the head, which are about to be removed.
-        auto found = ticket(name, id, moment);
+        const auto number = static_cast<std::uint64_t>(query.number());
+        // The head, and the dead ones before it, which are about to be removed.
+        auto found = ticket(name, query.text(), moment);
         if (!found) return std::unexpected(found.error());
-        if (!query.intact() || !*found || (*found)->number != view.queue.last_number ||
-            ((*found)->expires_at > moment.now) != live)
+        if (!query.intact() || !*found || (*found)->number != number || ((*found)->expires_at > moment.now) != live)
             return std::unexpected(unreadable(name.text(), "a place in the queue"));
-        if (is_own) view.queue.own = **found;
-        if (is_head)
+        if (live)
             view.queue.head = std::move(**found);
-        else if (!is_own && !live)
+        else if ((*found)->lock_id != own)
             view.dead.push_back((*found)->lock_id);
     }
+    return view;
+}
+
+/// Left to SQLite where nothing is special: it counts a long queue several times as fast as we would.
+Result<void> Tables::count(const LockName& name, const Moment& moment, kernel::Queue& queue) {
+    Query all(database_,
+              "SELECT ifnull(max(number), 0), count(*) FROM holdfast_queue INDEXED BY holdfast_queue_order "
+              "WHERE name = ?");
+    if (const auto row = all.bind(name.text()).step(); !row) return std::unexpected(row.error());
+    queue.last_number = static_cast<std::uint64_t>(all.number());
+    queue.waiters = static_cast<std::uint64_t>(all.number());
+    if (queue.waiters == 0) return {};
+
+    // Some are dead, or have deadlines that were written when the clocks stood otherwise: each has to be judged.
+    constexpr std::chrono::milliseconds near{50};
+    Query special(database_,
+                  "SELECT 1 FROM holdfast_queue INDEXED BY holdfast_queue_order WHERE name = ?1 AND "
+                  "(expires_at <= ?2 OR clock_offset_ms NOT BETWEEN ?3 AND ?4 OR boot_id <> ?5) LIMIT 1");
+    const auto any = special.bind(name.text())
+                         .bind(moment.now.time_since_epoch().count())
+                         .bind((moment.mark.offset - near).count())
+                         .bind((moment.mark.offset + near).count())
+                         .bind(moment.mark.boot_id)
+                         .step();
+    if (!any) return std::unexpected(any.error());
+    if (!*any && is_same_time(moment, -near) && is_same_time(moment, near)) return {};
+    Query each(database_, line_sql);
+    each.bind(name.text());
+    queue.waiters = 0;
+    while (true) {
+        const auto next = each.step();
+        if (!next) return std::unexpected(next.error());
+        if (!*next) return {};
+        if (is_live(each, moment)) ++queue.waiters;
+    }
+}
+
+Result<std::optional<LockId>> Tables::first_in_line(const LockName& name, const Moment& moment) {
+    Query query(database_, line_sql);
+    query.bind(name.text());
+    while (true) {
+        const auto row = query.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row) return std::nullopt;
+        if (!is_live(query, moment)) continue;
+        query.skip();
+        const auto first = LockId::parse(query.text());
+        if (!first || !query.intact()) return std::unexpected(unreadable(name.text(), "a place in the queue"));
+        return *first;
+    }
+}
+
+Result<base::Standing> Tables::standing(const LockName& name, const LockId& own, const Moment& moment) {
+    const auto mine = ticket(name, own.text(), moment);
+    if (!mine) return std::unexpected(mine.error());
+    if (!*mine || (*mine)->expires_at <= moment.now) return base::Standing::absent;
+    const auto first = first_in_line(name, moment);
+    if (!first) return std::unexpected(first.error());
+    return *first == own ? base::Standing::first : base::Standing::behind;
 }
 
 Result<std::uint64_t> Tables::seq(const LockName& name) {

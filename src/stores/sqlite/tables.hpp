@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/turn.hpp"
 #include "holdfast/store.hpp"
 #include "kernel/rebase.hpp"
 #include "kernel/step.hpp"
@@ -38,6 +39,10 @@ public:
     /// With deadlines as of `moment`. A lock that was never used is blank.
     [[nodiscard]] Result<Found> record(const LockName& name, const Moment& moment);
     [[nodiscard]] Result<QueueView> queue(const LockName& name, std::optional<LockId> own, const Moment& moment);
+    /// The first live ticket of the queue; empty if there is none. Reads no further than that.
+    [[nodiscard]] Result<std::optional<LockId>> first_in_line(const LockName& name, const Moment& moment);
+    /// Whether `ticket` is in the queue, alive, and whether it is the first. Costs the same however long the queue is.
+    [[nodiscard]] Result<base::Standing> standing(const LockName& name, const LockId& ticket, const Moment& moment);
     /// Only whether it rose matters, so it is not checked against the row's checksum.
     [[nodiscard]] Result<std::uint64_t> seq(const LockName& name);
 
@@ -52,6 +57,8 @@ public:
 
 private:
     [[nodiscard]] Result<std::optional<Found>> find(const LockName& name, const Moment& moment);
+    /// Fills in how many live tickets there are, and the highest number.
+    [[nodiscard]] Result<void> count(const LockName& name, const Moment& moment, kernel::Queue& queue);
     [[nodiscard]] Result<std::optional<kernel::Ticket>> ticket(const LockName& name, std::string_view lock_id,
                                                                const Moment& moment);
     [[nodiscard]] Result<std::vector<std::string>> names(const ListQuery& query);

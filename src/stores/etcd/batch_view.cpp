@@ -1,0 +1,151 @@
+#include "stores/etcd/batch_view.hpp"
+
+#include "stores/batch/sealed.hpp"
+
+#include <utility>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+/// How many tickets are read beside those that the batch asks for. Dead ones among them are swept out, and up
+/// to here the number of waiters is exact: beyond, the dead count until they come near the head.
+constexpr std::size_t more_tickets = 14;
+
+/// Tickets are numbered by etcd's revision, which every change raises: whoever read at a higher revision gets
+/// a higher number, without reading the whole queue for its last one. A batch can make several.
+constexpr unsigned numbers_per_revision_bits = 10;
+
+}  // namespace
+
+base::ByteView bytes_of(const std::string& value) {
+    return {reinterpret_cast<const std::uint8_t*>(value.data()), value.size()};
+}
+
+void BatchView::plan(const std::function<void(const Get&)>& add) const {
+    add({.keys = {keys_.meta()}});
+    for (const Wanted& lock : wanted_) {
+        add({.keys = {keys_.record(lock.name)}});
+        if (lock.depth > 0) add({.keys = keys_.tickets(lock.name), .limit = lock.depth + more_tickets});
+        for (const LockId& own : lock.own_tickets) add({.keys = {keys_.ticket_index(lock.name, own)}});
+    }
+}
+
+std::size_t BatchView::planned() const {
+    std::size_t count = 0;
+    plan([&](const Get&) { ++count; });
+    return count;
+}
+
+Result<void> BatchView::take(TxnAnswer answer) {
+    if (answer.found.size() < planned()) return fail(Errc::store_unavailable, "etcd did not answer everything");
+    revision_ = answer.revision;
+    seen_.clear();
+    auto next = answer.found.begin();
+    const auto take_one = [&]() -> std::optional<KeyValue> {
+        Found& found = *next++;
+        if (found.keys.empty()) return std::nullopt;
+        return std::move(found.keys.front());
+    };
+    meta_ = take_one();
+    for (const Wanted& lock : wanted_) {
+        Seen& seen = seen_[lock.name];
+        seen.record = take_one();
+        if (lock.depth > 0) {
+            Found& queue = *next++;
+            seen.waiting = queue.count;
+            for (KeyValue& ticket : queue.keys) {
+                std::string key = ticket.key;
+                seen.tickets.emplace(std::move(key), std::move(ticket));
+            }
+        }
+        for (std::size_t i = 0; i < lock.own_tickets.size(); ++i) {
+            const auto index = take_one();
+            const auto number = index ? number_in(index->value) : std::nullopt;
+            if (!number) continue;
+            std::string key = keys_.ticket(lock.name, *number);
+            if (!seen.tickets.contains(key)) seen.deep.push_back(std::move(key));
+        }
+    }
+    return {};
+}
+
+std::vector<Get> BatchView::missing() const {
+    std::vector<Get> gets;
+    for (const auto& [name, seen] : seen_) {
+        if (!seen.record) {
+            // The record once more: with the events of one that was made meanwhile it would seem to be lost.
+            gets.push_back({.keys = {keys_.record(name)}});
+            gets.push_back({.keys = keys_.events(name), .limit = 1, .without_values = true});
+        }
+        for (const std::string& key : seen.deep) gets.push_back({.keys = {key}});
+    }
+    return gets;
+}
+
+void BatchView::take_missing(std::vector<Found> found) {
+    auto next = found.begin();
+    const auto take_one = [&]() -> std::optional<KeyValue> {
+        if (next == found.end()) return std::nullopt;
+        Found& one = *next++;
+        if (one.keys.empty()) return std::nullopt;
+        return std::move(one.keys.front());
+    };
+    for (auto& [name, seen] : seen_) {
+        if (!seen.record) {
+            seen.record = take_one();
+            seen.has_past = take_one().has_value();
+        }
+        for (const std::string& key : seen.deep)
+            if (auto ticket = take_one()) seen.tickets.emplace(key, std::move(*ticket));
+    }
+}
+
+void BatchView::tell(Batch& batch, const Moment& moment, std::chrono::milliseconds tolerance) {
+    for (const Wanted& lock : wanted_) batch.found(lock.name, view_of(lock, moment, tolerance));
+}
+
+Result<LockView> BatchView::view_of(const Wanted& wanted, const Moment& moment, std::chrono::milliseconds tolerance) {
+    Seen& seen = seen_.at(wanted.name);
+    LockView view{.record = kernel::blank(wanted.name)};
+    if (seen.record) {
+        auto record = unsealed_record(bytes_of(seen.record->value), wanted.name, moment.now, tolerance);
+        if (!record) return std::unexpected(record.error());
+        view.record = std::move(record->value);
+        view.moved = record->moved;
+    } else if (seen.has_past) {
+        // It had a record once: somebody removed it. Its last token is not known, so nobody gets another.
+        return std::unexpected(unreadable(wanted.name, "the record"));
+    }
+    view.waiters = seen.waiting;
+    view.last_number = static_cast<std::uint64_t>(revision_) << numbers_per_revision_bits;
+    for (const auto& [key, stored] : seen.tickets) {
+        auto ticket = unsealed_ticket(bytes_of(stored.value), wanted.name, moment.now, tolerance);
+        if (!ticket) return std::unexpected(ticket.error());
+        if (keys_.ticket(wanted.name, ticket->value.number) != key)
+            return std::unexpected(unreadable(wanted.name, "a place in the queue"));
+        if (ticket->value.expires_at <= moment.now && view.waiters > 0) --view.waiters;
+        seen.places.insert_or_assign(ticket->value.lock_id, ticket->value.number);
+        view.tickets.push_back(std::move(ticket->value));
+    }
+    return view;
+}
+
+Revision BatchView::record_changed_in(const LockName& name) const {
+    const auto& record = seen_.at(name).record;
+    return record ? record->changed_in : 0;
+}
+
+Revision BatchView::ticket_changed_in(const LockName& name, std::uint64_t number) const {
+    const auto& tickets = seen_.at(name).tickets;
+    const auto found = tickets.find(keys_.ticket(name, number));
+    return found == tickets.end() ? 0 : found->second.changed_in;
+}
+
+std::optional<std::uint64_t> BatchView::place_of(const LockName& name, const LockId& waiter) const {
+    const auto& places = seen_.at(name).places;
+    const auto found = places.find(waiter);
+    if (found == places.end()) return std::nullopt;
+    return found->second;
+}
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,218 @@
+#include "stores/etcd/etcd_store.hpp"
+
+#include "stores/etcd/examine.hpp"
+#include "stores/etcd/reader.hpp"
+#include "stores/etcd/watch_stream.hpp"
+#include "stores/etcd/writing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+namespace holdfast::stores {
+namespace {
+
+using namespace etcd;
+using std::chrono::milliseconds;
+
+/// A waiter looks again after this long, whatever its watch says or does not say.
+constexpr milliseconds look_again_after{10'000};
+/// The same when there is no watch to be had.
+constexpr milliseconds look_again_unwatched{500};
+
+void sleep(const std::stop_token& stop, milliseconds time) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any nobody;
+    nobody.wait_for(lock, stop, time, [] { return false; });
+}
+
+/// How many of `requests` fit into one transaction, at least one.
+std::size_t fitting(std::span<const Request> requests) {
+    // Half of what etcd allows by default, because the dead are swept out with what is left.
+    constexpr std::size_t room = Txn::most_operations / 2;
+    std::size_t needed = 1;
+    std::size_t count = 0;
+    for (const Request& request : requests) {
+        // Reading: record, queue, own ticket, others. Writing: record, event, ticket and its index, and its old place.
+        needed += std::max<std::size_t>(3 + kernel::others_of(request).size(), 5);
+        if (count > 0 && needed > room) break;
+        ++count;
+    }
+    return count;
+}
+
+class EtcdStore final : public Store {
+public:
+    EtcdStore(Address address, const Clock& clock) : clock_(clock), session_(std::move(address), clock) {}
+
+    /// Finds out what the cluster promises, and whether the store is one of ours.
+    Result<void> connect() {
+        Patience patience(clock_, Deadline::never());
+        auto standing = standing_of(session_.gateway(), patience);
+        if (!standing) return std::unexpected(standing.error());
+        standing_ = std::move(*standing);
+        const std::vector<Wanted> nothing;
+        BatchView view(session_.keys(), nothing);
+        if (auto looked = session_.look(view, patience); !looked) return std::unexpected(looked.error());
+        if (auto exists = session_.exists(view.meta()); !exists) return std::unexpected(exists.error());
+        return {};
+    }
+
+    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        Patience patience(clock_, deadline);
+        std::vector<Reply> replies;
+        bool changed = false;
+        do {
+            const std::size_t count = fitting(requests);
+            auto some = apply_some(requests.subspan(0, count), patience, changed);
+            if (!some) {
+                if (changed) some.error().code = Errc::outcome_unknown;
+                return std::unexpected(some.error());
+            }
+            std::ranges::move(*some, std::back_inserter(replies));
+            requests = requests.subspan(count);
+        } while (!requests.empty());
+        return replies;
+    }
+
+    Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
+        Patience patience(clock_, deadline);
+        return etcd::inspect(session_, name, patience);
+    }
+
+    Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
+        Patience patience(clock_, deadline);
+        return etcd::list(session_, query, patience);
+    }
+
+    Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
+        Patience patience(clock_, deadline);
+        return etcd::history(session_, query, patience);
+    }
+
+    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+        Patience patience(clock_, deadline);
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
+            const auto outlook = look_out(session_, watch, patience);
+            if (!outlook) return std::unexpected(outlook.error());
+            if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq)) return {};
+            if (listen(watch, *outlook, deadline)) return {};
+        }
+        return {};
+    }
+
+    StoreInfo info() const override {
+        return {session_.gateway().address().shown, session_.store_id(), standing_.grade, standing_.reasons};
+    }
+
+    std::vector<Finding> examine(Deadline deadline) override { return examine_cluster(session_, clock_, deadline); }
+
+private:
+    /// A batch in one transaction: read, decide, and write if nothing that was read has changed meanwhile.
+    Result<std::vector<Reply>> apply_some(std::span<const Request> requests, Patience& patience, bool& changed) {
+        Batch batch(requests);
+        BatchView view(session_.keys(), batch.wanted());
+        auto moment = look(view, requests, patience);
+        for (int attempt = 0; moment; ++attempt) {
+            view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
+            std::vector<Reply> replies = batch.run(moment->now, session_.node_clock().margin());
+            if (batch.changes().empty()) return replies;
+            std::vector<Change> changes = batch.changes();
+            begin_late(replies, changes, *moment);
+            const Writing writing(session_.keys(), view, changes, *moment);
+            auto answer = session_.write(writing.text(), patience);
+            if (!answer) return std::unexpected(answer.error());
+            if (answer->txn.succeeded || writing.was_done_before(view, answer->txn)) {
+                changed = true;
+                return replies;
+            }
+            // Somebody was faster. The answer says how things are now.
+            if (patience.over())
+                return fail(Errc::store_unavailable, "others kept changing the lock until the time was over");
+            if (attempt > 0) patience.pause(attempt);
+            moment = again(view, std::move(*answer), patience);
+        }
+        return std::unexpected(moment.error());
+    }
+
+    /// Everything that the batch needs, of a store that is there.
+    Result<Moment> look(BatchView& view, std::span<const Request> requests, Patience& patience) {
+        // A Check is granted without a change, so no comparison would notice that what was read is old.
+        const bool checks =
+            std::ranges::any_of(requests, [](const Request& r) { return std::holds_alternative<Check>(r); });
+        while (true) {
+            auto moment = session_.look(view, patience, checks ? Session::Order::by_log : Session::Order::by_one_node);
+            if (!moment) return moment;
+            const auto exists = session_.exists(view.meta());
+            if (!exists) return std::unexpected(exists.error());
+            if (*exists) return moment;
+            if (auto created = session_.create(patience); !created) return std::unexpected(created.error());
+        }
+    }
+
+    Result<Moment> again(BatchView& view, Session::Answer answer, Patience& patience) {
+        if (auto taken = view.take(std::move(answer.txn)); !taken) return std::unexpected(taken.error());
+        const auto exists = session_.exists(view.meta());
+        if (!exists) return std::unexpected(exists.error());
+        if (auto rest = session_.complete(view, patience); !rest) return std::unexpected(rest.error());
+        return answer.moment;
+    }
+
+    /// Sleeps until there is news of what `outlook` names. True if the waiter should go on, false if it should look.
+    bool listen(const Watch& watch, const Outlook& outlook, Deadline deadline) {
+        const std::string key = outlook.watch_next + (outlook.only_deletes ? "-" : "");
+        const std::size_t endpoint = session_.gateway().preferred();
+        auto stream = watches_.take(key, endpoint);
+        if (!stream) {
+            const Address& address = session_.gateway().address();
+            stream = std::make_unique<WatchStream>(
+                address.endpoints[endpoint].url, address.ca_file, session_.gateway().token(),
+                watch_text(outlook.watch_next, outlook.revision + 1, outlook.only_deletes));
+        }
+        const std::stop_callback stop(watch.stop, [&] { stream->wake(); });
+        const Boottime look_again = host_clock().boottime() + look_again_after;
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested() && host_clock().boottime() < look_again) {
+            const auto news = stream->next(std::min(deadline.remaining(clock_), look_again_unwatched));
+            if (!news) continue;
+            if (news->over) {
+                sleep(watch.stop, std::min(deadline.remaining(clock_), look_again_unwatched));
+                return false;
+            }
+            if (std::ranges::any_of(news->events,
+                                    [&](const KeyValue& event) { return matters(watch, outlook, event); })) {
+                watches_.give_back(key, endpoint, std::move(stream));
+                return true;
+            }
+        }
+        watches_.give_back(key, endpoint, std::move(stream));
+        return false;
+    }
+
+    /// A holder that renews its lease is no news for who waits in line.
+    static bool matters(const Watch& watch, const Outlook& outlook, const KeyValue& event) {
+        if (!watch.ticket || outlook.only_deletes) return true;
+        return is_open(event.value, watch.name);
+    }
+
+    const Clock& clock_;
+    Session session_;
+    Standing standing_{};
+    WatchPool watches_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_etcd_store(base::Url url, const Clock& clock) {
+    auto address = Address::of(std::move(url));
+    if (!address) return std::unexpected(address.error());
+    auto store = std::make_unique<EtcdStore>(std::move(*address), clock);
+    if (auto connected = store->connect(); !connected) return std::unexpected(connected.error());
+    return store;
+}
+
+std::string_view etcd_schema() { return ""; }
+
+}  // namespace holdfast::stores

@@ -1,0 +1,117 @@
+#include "stores/etcd/examine.hpp"
+
+#include "values/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// One node, as it answered.
+struct Node {
+    std::string name;
+    NodeStatus status{};
+    std::optional<milliseconds> ahead{};  ///< Of this host's clock, less what was lost by cutting to seconds.
+};
+
+/// The first that always read what is current after they were paused, see `Txn::order_by_log`.
+bool is_older_than_3_4_42(std::string_view version) {
+    int part[3] = {0, 0, 0};
+    const char* at = version.data();
+    const char* const end = at + version.size();
+    for (int& number : part) {
+        at = std::from_chars(at, end, number).ptr;
+        if (at != end) ++at;
+    }
+    return std::tie(part[0], part[1], part[2]) < std::tuple(3, 4, 42);
+}
+
+Finding clocks(const std::vector<Node>& nodes, milliseconds margin) {
+    std::vector<milliseconds> ahead;
+    for (const Node& node : nodes)
+        if (node.ahead) ahead.push_back(*node.ahead);
+    if (ahead.empty()) return {"clocks", false, "no node says what time it is"};
+    const auto [least, most] = std::ranges::minmax(ahead);
+    // Cutting to whole seconds alone makes up to one of difference.
+    const milliseconds certain = std::max(most - least - std::chrono::seconds{1}, milliseconds{0});
+    const bool ok = certain <= margin;
+    return {"clocks", ok,
+            fmt::format("the clocks of {} {} differ by {}{} (clock_margin is {})", ahead.size(),
+                        ahead.size() == 1 ? "node" : "nodes", certain > milliseconds{0} ? "at least " : "less than ",
+                        certain > milliseconds{0} ? to_words(certain) : "1 s", to_words(margin))};
+}
+
+Finding alarms(Gateway& gateway, Patience& patience) {
+    const auto answer = gateway.call("/v3/maintenance/alarm", R"({"action":"GET"})", patience);
+    if (!answer && answer.error().code == Errc::denied) return {"alarms", true, "this user may not ask for them"};
+    if (!answer) return {"alarms", false, answer.error().message};
+    const auto raised = read_alarms(answer->body);
+    return {"alarms", raised.empty(), raised.empty() ? "none" : fmt::format("{}", fmt::join(raised, ", "))};
+}
+
+Finding store_of(Session& session, Patience& patience) {
+    const std::vector<Wanted> nothing;
+    BatchView view(session.keys(), nothing);
+    if (const auto looked = session.look(view, patience); !looked) return {"store", false, looked.error().message};
+    const auto exists = session.exists(view.meta());
+    if (!exists) return {"store", false, exists.error().message};
+    return {"store", true, *exists ? "format 1" : "not created yet; the first use will"};
+}
+
+}  // namespace
+
+Result<Standing> standing_of(Gateway& gateway, Patience& patience) {
+    const auto answer = gateway.call("/v3/cluster/member/list", "{}", patience);
+    if (!answer) {
+        Error error = answer.error();
+        if (error.code == Errc::outcome_unknown) error.code = Errc::store_unavailable;
+        return std::unexpected(std::move(error));
+    }
+    const std::size_t members = count_members(answer->body);
+    Standing standing;
+    standing.reasons.push_back(
+        members > 1
+            ? fmt::format("a cluster of {}: a change is acknowledged when {} of them have it on disk", members,
+                          members / 2 + 1)
+            : "a single node: a change is acknowledged when it is on its disk, and there is no other to take over");
+    return standing;
+}
+
+std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadline deadline) {
+    Gateway& gateway = session.gateway();
+    std::vector<Finding> findings;
+    std::vector<Node> nodes;
+    Patience patience(clock, deadline);
+    for (std::size_t i = 0; i < gateway.address().endpoints.size(); ++i) {
+        const std::string& name = gateway.address().endpoints[i].name;
+        const auto answer = gateway.call_one(i, "/v3/maintenance/status", "{}", patience.left());
+        findings.push_back({"endpoint " + name, answer.has_value(), answer ? "answers" : answer.error().message});
+        if (!answer) continue;
+        Node node{name, read_status(answer->body), std::nullopt};
+        if (answer->date) node.ahead = *answer->date - host_clock().wall();
+        nodes.push_back(std::move(node));
+    }
+    for (const Node& node : nodes) {
+        findings.push_back(
+            {"version of " + node.name, true,
+             node.status.version + (is_older_than_3_4_42(node.status.version)
+                                        ? ": its reads can be stale after a pause and its leases can end "
+                                          "early; Holdfast uses no etcd lease and decides in transactions"
+                                        : "")});
+        findings.push_back({"leader of " + node.name, node.status.has_leader,
+                            node.status.has_leader ? "there is one" : "none: a majority of the cluster is missing"});
+        findings.push_back({"database of " + node.name, node.status.errors.empty(),
+                            fmt::format("{} MiB {}", node.status.db_size >> 20U, fmt::join(node.status.errors, ", "))});
+    }
+    findings.push_back(clocks(nodes, session.node_clock().margin()));
+    findings.push_back(alarms(gateway, patience));
+    findings.push_back(store_of(session, patience));
+    return findings;
+}
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,83 @@
+#include "stores/etcd/keys.hpp"
+
+#include "values/hex.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+constexpr char separator = '\0';
+
+KeyRange beginning_with(std::string prefix) {
+    std::string end = end_of(prefix);
+    return {std::move(prefix), std::move(end)};
+}
+
+}  // namespace
+
+std::string digits_of(std::uint64_t number) { return fmt::format("{:016x}", number); }
+
+std::optional<std::uint64_t> number_in(std::string_view digits) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number, 16);
+    if (error != std::errc{} || end != digits.end()) return std::nullopt;
+    return number;
+}
+
+std::string end_of(std::string prefix) {
+    while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xffU) prefix.pop_back();
+    // What follows every key has no name but this.
+    if (prefix.empty()) return {separator};
+    ++prefix.back();
+    return prefix;
+}
+
+KeyRange Keys::records(std::string_view name_prefix) const {
+    return beginning_with(fmt::format("{}l/{}", base_, name_prefix));
+}
+
+std::optional<std::string> Keys::name_in_record(std::string_view key) const {
+    const std::string before = base_ + "l/";
+    if (!key.starts_with(before)) return std::nullopt;
+    return std::string(key.substr(before.size()));
+}
+
+std::string Keys::ticket(const LockName& name, std::uint64_t number) const {
+    return tickets(name).begin + digits_of(number);
+}
+
+KeyRange Keys::tickets(const LockName& name) const { return beginning_with(base_ + "q/" + name.text() + separator); }
+
+KeyRange Keys::all_tickets(std::string_view name_prefix) const {
+    return beginning_with(fmt::format("{}q/{}", base_, name_prefix));
+}
+
+std::optional<std::string> Keys::name_in_ticket(std::string_view key) const {
+    const std::string before = base_ + "q/";
+    const auto end = key.find(separator);
+    if (!key.starts_with(before) || end == std::string_view::npos) return std::nullopt;
+    return std::string(key.substr(before.size(), end - before.size()));
+}
+
+std::string Keys::ticket_index(const LockName& name, const LockId& lock_id) const {
+    return base_ + "t/" + name.text() + separator + to_hex(lock_id.bytes());
+}
+
+std::string Keys::event(const LockName& name, std::uint64_t seq) const {
+    return base_ + "a/" + name.text() + separator + digits_of(seq);
+}
+
+KeyRange Keys::events(const LockName& name, std::uint64_t after_seq) const {
+    KeyRange range = beginning_with(base_ + "a/" + name.text() + separator);
+    // Behind the event itself, and so before the next: the highest number has no successor.
+    if (after_seq > 0) range.begin = event(name, after_seq) + separator;
+    return range;
+}
+
+KeyRange Keys::all_events() const { return beginning_with(base_ + "a/"); }
+
+}  // namespace holdfast::stores::etcd

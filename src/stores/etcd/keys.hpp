@@ -1,0 +1,63 @@
+#pragma once
+
+#include "holdfast/lease.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::stores::etcd {
+
+/// Keys from `begin` to before `end`; an empty `end` means `begin` alone.
+struct KeyRange {
+    std::string begin;
+    std::string end{};
+};
+
+/// Where everything lies below the store's prefix:
+///
+/// | key | value |
+/// |---|---|
+/// | `meta` | format and store_id |
+/// | `l/NAME` | the record of the lock |
+/// | `q/NAME\0NUMBER` | a place in its queue |
+/// | `t/NAME\0LOCK_ID` | the NUMBER of that waiter's place |
+/// | `a/NAME\0SEQ` | an event of its audit log |
+///
+/// A name has no control characters, so `\0` ends it: no name reaches into the keys of another. Numbers have
+/// 16 hexadecimal digits, so that the order of keys is theirs.
+class Keys {
+public:
+    explicit Keys(const std::string& prefix) : base_(prefix + "/") {}
+
+    [[nodiscard]] std::string meta() const { return base_ + "meta"; }
+
+    [[nodiscard]] std::string record(const LockName& name) const { return base_ + "l/" + name.text(); }
+    [[nodiscard]] KeyRange records(std::string_view name_prefix) const;
+    /// Empty if the key is not that of a record.
+    [[nodiscard]] std::optional<std::string> name_in_record(std::string_view key) const;
+
+    [[nodiscard]] std::string ticket(const LockName& name, std::uint64_t number) const;
+    [[nodiscard]] KeyRange tickets(const LockName& name) const;
+    [[nodiscard]] KeyRange all_tickets(std::string_view name_prefix) const;
+    [[nodiscard]] std::optional<std::string> name_in_ticket(std::string_view key) const;
+    [[nodiscard]] std::string ticket_index(const LockName& name, const LockId& lock_id) const;
+
+    [[nodiscard]] std::string event(const LockName& name, std::uint64_t seq) const;
+    /// Those with a higher seq.
+    [[nodiscard]] KeyRange events(const LockName& name, std::uint64_t after_seq = 0) const;
+    [[nodiscard]] KeyRange all_events() const;
+
+private:
+    std::string base_;
+};
+
+/// The digits in which a number stands in a key.
+[[nodiscard]] std::string digits_of(std::uint64_t number);
+[[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view digits);
+
+/// The first key behind all that begin with `prefix`.
+[[nodiscard]] std::string end_of(std::string prefix);
+
+}  // namespace holdfast::stores::etcd

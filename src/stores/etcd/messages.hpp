@@ -1,0 +1,107 @@
+#pragma once
+
+#include "holdfast/error.hpp"
+#include "stores/etcd/keys.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What is said to etcd's JSON gateway, and what it answers. In its JSON keys and values are base64, 64-bit
+/// numbers are strings, and a field with its default value is left out: a transaction that did not succeed has no
+/// `succeeded`.
+namespace holdfast::stores::etcd {
+
+using Revision = std::int64_t;
+
+/// Read keys, in their order.
+struct Get {
+    KeyRange keys;
+    std::uint64_t limit = 0;  ///< 0: all.
+    bool without_values = false;
+};
+
+/// A transaction: if all comparisons hold, the one list of operations, otherwise the other.
+class Txn {
+public:
+    /// etcd's own limit on each of the three lists, unless somebody configured another.
+    static constexpr std::size_t most_operations = 128;
+
+    /// The key was last changed in that revision; 0: it is not there.
+    void if_unchanged(std::string_view key, Revision changed_in);
+    /// No key of the range is there.
+    void if_absent(const KeyRange& keys);
+
+    void put(std::string_view key, std::string_view value);
+    void remove(std::string_view key);
+    void get(const Get& get);
+    void otherwise_get(const Get& get);
+    /// A transaction that only reads is answered by one node, from what it believes to be current; etcd 3.4.20 to
+    /// 3.4.41 can be wrong about that after a pause. One that might write is ordered by the cluster's log.
+    void order_by_log();
+
+    [[nodiscard]] std::size_t operations() const { return operations_; }
+    [[nodiscard]] std::string text() const;
+
+private:
+    std::string compare_{};
+    std::string success_{};
+    std::string failure_{};
+    std::size_t operations_ = 0;  ///< In the success list.
+};
+
+struct KeyValue {
+    std::string key{};
+    std::string value{};
+    Revision changed_in = 0;
+};
+
+struct Found {
+    std::vector<KeyValue> keys{};
+    std::uint64_t count = 0;  ///< In all of the range, whatever the limit.
+};
+
+struct TxnAnswer {
+    bool succeeded = false;
+    Revision revision = 0;
+    std::vector<Found> found{};  ///< One for each operation; empty for those that do not read.
+};
+[[nodiscard]] Result<TxnAnswer> read_txn(std::string_view body);
+
+/// Why etcd did not do what it was asked.
+struct Refusal {
+    int code = 0;  ///< Of gRPC.
+    std::string text{};
+};
+[[nodiscard]] Refusal read_refusal(std::string_view body);
+
+[[nodiscard]] std::string login_text(std::string_view user, std::string_view password);
+/// Empty if there is none in it.
+[[nodiscard]] std::string read_token(std::string_view body);
+
+/// One node, as it sees itself.
+struct NodeStatus {
+    std::string version{};
+    std::uint64_t db_size = 0;
+    bool has_leader = false;
+    std::vector<std::string> errors{};
+};
+[[nodiscard]] NodeStatus read_status(std::string_view body);
+
+[[nodiscard]] std::size_t count_members(std::string_view body);
+/// `NOSPACE`, `CORRUPT`.
+[[nodiscard]] std::vector<std::string> read_alarms(std::string_view body);
+
+[[nodiscard]] std::string watch_text(std::string_view key, Revision from, bool only_deletes);
+
+/// One line of a watch.
+struct WatchNews {
+    bool created = false;
+    bool over = false;               ///< Cancelled, compacted away, or not understood: watch again after looking.
+    std::vector<KeyValue> events{};  ///< A deleted key has no value.
+};
+[[nodiscard]] WatchNews read_news(std::string_view line);
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,184 @@
+#include "stores/etcd/reader.hpp"
+
+#include "stores/batch/sealed.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+/// More at once would keep etcd busy for too long.
+constexpr std::uint64_t page = 500;
+
+/// Everything in a range, page by page; with the meta key, to see whose it is.
+class Pages {
+public:
+    Pages(Session& session, Patience& patience) : session_(session), patience_(patience) {}
+
+    /// Calls `use` for each key. Nothing if the store is not there.
+    template <class Use>
+    Result<void> read(KeyRange range, Use use) {
+        while (true) {
+            Txn txn;
+            txn.get({.keys = {session_.keys().meta()}});
+            txn.get({.keys = range, .limit = page});
+            auto answer = session_.read(txn, patience_);
+            if (!answer) return std::unexpected(answer.error());
+            if (answer->txn.found.size() < 2) return fail(Errc::store_unavailable, "etcd did not answer everything");
+            auto& meta = answer->txn.found[0].keys;
+            const auto exists = session_.exists(meta.empty() ? std::nullopt : std::optional(meta.front()));
+            if (!exists) return std::unexpected(exists.error());
+            moment_ = answer->moment;
+            if (!*exists) return {};
+            Found& found = answer->txn.found[1];
+            for (KeyValue& one : found.keys)
+                if (auto used = use(one); !used) return used;
+            if (found.keys.size() < page) return {};
+            range.begin = found.keys.back().key + '\0';
+        }
+    }
+
+    [[nodiscard]] const Moment& moment() const { return moment_; }
+    [[nodiscard]] std::chrono::milliseconds tolerance() const { return session_.node_clock().tolerance(moment_); }
+
+private:
+    Session& session_;
+    Patience& patience_;
+    Moment moment_{};
+};
+
+Result<std::map<std::string, std::uint64_t>> count_waiters(Pages& pages, const Keys& keys, std::string_view prefix) {
+    std::map<std::string, std::uint64_t> waiters;
+    const auto read = pages.read(keys.all_tickets(prefix), [&](const KeyValue& one) -> Result<void> {
+        const auto name = keys.name_in_ticket(one.key);
+        const auto parsed = name ? LockName::parse(*name) : fail(Errc::record_corrupt, "");
+        if (!parsed) return fail(Errc::record_corrupt, "a key of a queue cannot be read");
+        const auto ticket = unsealed_ticket(bytes_of(one.value), *parsed, pages.moment().now, pages.tolerance());
+        if (!ticket) return std::unexpected(ticket.error());
+        if (ticket->value.expires_at > pages.moment().now) ++waiters[*name];
+        return {};
+    });
+    if (!read) return std::unexpected(read.error());
+    return waiters;
+}
+
+/// The seq behind which the events begin that a query wants. For the newest few of a long log, the record says
+/// where they are.
+std::uint64_t first_of_newest(Pages& pages, const Keys& keys, const HistoryQuery& query) {
+    std::uint64_t newest = 0;
+    if (query.limit && !query.since) {
+        const auto read = pages.read({keys.record(*query.name)}, [&](const KeyValue& one) -> Result<void> {
+            const auto record = unsealed_record(bytes_of(one.value), *query.name, pages.moment().now);
+            if (record) newest = record->value.seq;
+            return {};
+        });
+        if (!read || newest <= *query.limit) newest = 0;
+    }
+    return std::max(query.after_seq, newest == 0 ? 0 : newest - *query.limit);
+}
+
+}  // namespace
+
+Result<LockStatus> inspect(Session& session, const LockName& name, Patience& patience) {
+    // The whole queue, as far as one page goes: people look at the number of those who wait.
+    const std::vector<Wanted> wanted{{.name = name, .depth = page}};
+    BatchView view(session.keys(), wanted);
+    const auto moment = session.look(view, patience);
+    if (!moment) return std::unexpected(moment.error());
+    const auto exists = session.exists(view.meta());
+    if (!exists) return std::unexpected(exists.error());
+    if (!*exists) return kernel::status_of(kernel::blank(name), 0, moment->now);
+    const auto found = view.view_of(wanted.front(), *moment, session.node_clock().tolerance(*moment));
+    if (!found) return std::unexpected(found.error());
+    return kernel::status_of(found->record, found->waiters, moment->now);
+}
+
+Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, Patience& patience) {
+    const Keys& keys = session.keys();
+    Pages pages(session, patience);
+    std::vector<kernel::Record> records;
+    const auto read = pages.read(keys.records(query.prefix), [&](const KeyValue& one) -> Result<void> {
+        const auto name = LockName::parse(keys.name_in_record(one.key).value_or(""));
+        if (!name) return fail(Errc::record_corrupt, "a key of a lock is not a name");
+        auto record = unsealed_record(bytes_of(one.value), *name, pages.moment().now, pages.tolerance());
+        if (!record) return std::unexpected(record.error());
+        if (!query.with_free && !record->value.held) return {};
+        if (query.changed_since && record->value.changed_at < *query.changed_since) return {};
+        records.push_back(std::move(record->value));
+        return {};
+    });
+    if (!read) return std::unexpected(read.error());
+    const auto waiters = count_waiters(pages, keys, query.prefix);
+    if (!waiters) return std::unexpected(waiters.error());
+
+    std::vector<LockStatus> found;
+    found.reserve(records.size());
+    for (const kernel::Record& record : records) {
+        const auto waiting = waiters->find(record.name.text());
+        found.push_back(kernel::status_of(record, waiting == waiters->end() ? 0 : waiting->second, pages.moment().now));
+    }
+    return found;
+}
+
+Result<std::vector<AuditEvent>> history(Session& session, const HistoryQuery& query, Patience& patience) {
+    const Keys& keys = session.keys();
+    Pages pages(session, patience);
+    std::vector<AuditEvent> events;
+    const KeyRange range =
+        query.name ? keys.events(*query.name, first_of_newest(pages, keys, query)) : keys.all_events();
+    const auto read = pages.read(range, [&](const KeyValue& one) -> Result<void> {
+        auto event = unsealed_event(bytes_of(one.value));
+        if (!event) return std::unexpected(event.error());
+        if (keys.event(event->name, event->seq) != one.key)
+            return fail(Errc::record_corrupt, "an event of the audit log lies where another belongs");
+        if (!query.since || event->at >= *query.since) events.push_back(std::move(*event));
+        return {};
+    });
+    if (!read) return std::unexpected(read.error());
+    if (!query.name) std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
+    if (query.limit && events.size() > *query.limit)
+        events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(*query.limit));
+    return events;
+}
+
+Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patience) {
+    std::vector<Wanted> wanted{{.name = watch.name, .depth = watch.ticket ? 1U : 0U}};
+    if (watch.ticket) wanted.front().own_tickets.push_back(*watch.ticket);
+    BatchView view(session.keys(), wanted);
+    const auto moment = session.look(view, patience);
+    if (!moment) return std::unexpected(moment.error());
+    Outlook outlook{.watch_next = session.keys().record(watch.name), .revision = view.revision()};
+    const auto exists = session.exists(view.meta());
+    if (!exists) return std::unexpected(exists.error());
+    if (!*exists) return outlook;
+    auto found = view.view_of(wanted.front(), *moment, session.node_clock().tolerance(*moment));
+    if (!found) return std::unexpected(found.error());
+    outlook.seq = found->record.seq;
+    if (!watch.ticket) return outlook;
+
+    std::ranges::sort(found->tickets, {}, &kernel::Ticket::number);
+    const auto is_live = [&](const kernel::Ticket& ticket) { return ticket.expires_at > moment->now; };
+    const auto own = std::ranges::find(found->tickets, *watch.ticket, &kernel::Ticket::lock_id);
+    const auto head = std::ranges::find_if(found->tickets, is_live);
+    if (own == found->tickets.end() || !is_live(*own)) {
+        outlook.may_go_on = true;
+    } else if (head == own) {
+        const auto& held = found->record.held;
+        outlook.may_go_on = !held || held->lease.expires_at + session.node_clock().margin() <= moment->now;
+    } else {
+        // Only who stands before it: a lock that is freed must not wake everybody who waits.
+        outlook.watch_next = session.keys().ticket(watch.name, std::prev(own)->number);
+        outlook.only_deletes = true;
+    }
+    return outlook;
+}
+
+bool is_open(const std::string& stored_record, const LockName& name) {
+    // Whether a lease has run out is not judged here, so any time will do.
+    const auto record = unsealed_record(bytes_of(stored_record), name, Instant::max());
+    return !record || !record->value.held;
+}
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "holdfast/store.hpp"
+#include "stores/etcd/session.hpp"
+
+/// Looking without changing anything.
+namespace holdfast::stores::etcd {
+
+[[nodiscard]] Result<LockStatus> inspect(Session& session, const LockName& name, Patience& patience);
+[[nodiscard]] Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, Patience& patience);
+[[nodiscard]] Result<std::vector<AuditEvent>> history(Session& session, const HistoryQuery& query, Patience& patience);
+
+/// What a waiter needs to know.
+struct Outlook {
+    std::uint64_t seq = 0;
+    bool may_go_on = false;     ///< Its turn may have come, or it has lost its place.
+    std::string watch_next{};   ///< The key whose change brings it nearer.
+    bool only_deletes = false;  ///< Of that key, only its removal does.
+    Revision revision = 0;      ///< When that was so.
+};
+[[nodiscard]] Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patience);
+
+/// Whether somebody who waits for the lock could take it, going by its record as it is stored now.
+[[nodiscard]] bool is_open(const std::string& stored_record, const LockName& name);
+
+}  // namespace holdfast::stores::etcd

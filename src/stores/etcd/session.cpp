@@ -1,0 +1,106 @@
+#include "stores/etcd/session.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+constexpr std::string_view path_of_txn = "/v3/kv/txn";
+constexpr int format = 1;
+constexpr std::string_view mark = "holdfast ";
+
+/// `holdfast 1 <store_id>`
+Result<StoreId> id_in(std::string_view meta) {
+    const Error not_ours{Errc::format_unsupported, "the keys below this prefix were not written by Holdfast"};
+    if (!meta.starts_with(mark)) return std::unexpected(not_ours);
+    meta.remove_prefix(mark.size());
+    int version = 0;
+    const auto [end, error] = std::from_chars(meta.begin(), meta.end(), version);
+    if (error != std::errc{}) return std::unexpected(not_ours);
+    if (version > format)
+        return fail(Errc::format_unsupported,
+                    fmt::format("the store has format {}, and this Holdfast knows {}; upgrade it", version, format));
+    const auto id = StoreId::parse(
+        meta.substr(std::min<std::size_t>(static_cast<std::size_t>(end - meta.begin()) + 1, meta.size())));
+    if (!id) return std::unexpected(not_ours);
+    return *id;
+}
+
+}  // namespace
+
+Result<Session::Answer> Session::read(const Txn& txn, Patience& patience) {
+    auto answer = write(txn.text(), patience);
+    if (!answer && answer.error().code == Errc::outcome_unknown) answer.error().code = Errc::store_unavailable;
+    return answer;
+}
+
+Result<Session::Answer> Session::write(const std::string& txn, Patience& patience) {
+    const auto answer = gateway_.call(path_of_txn, txn, patience);
+    if (!answer) return std::unexpected(answer.error());
+    auto moment = node_clock_.moment_of(*answer);
+    if (!moment) return std::unexpected(moment.error());
+    auto read = read_txn(answer->body);
+    if (!read) return fail(Errc::outcome_unknown, read.error().message);
+    return Answer{std::move(*read), *moment};
+}
+
+Result<Moment> Session::look(BatchView& view, Patience& patience, Order order) {
+    Txn txn;
+    view.plan([&](const Get& get) { txn.get(get); });
+    if (order == Order::by_log) txn.order_by_log();
+    auto answer = read(txn, patience);
+    if (!answer) return std::unexpected(answer.error());
+    if (auto taken = view.take(std::move(answer->txn)); !taken) return std::unexpected(taken.error());
+    if (auto rest = complete(view, patience); !rest) return std::unexpected(rest.error());
+    return answer->moment;
+}
+
+Result<void> Session::complete(BatchView& view, Patience& patience) {
+    const std::vector<Get> gets = view.missing();
+    if (gets.empty() || !view.meta()) return {};
+    Txn txn;
+    for (const Get& get : gets) txn.get(get);
+    auto answer = read(txn, patience);
+    if (!answer) return std::unexpected(answer.error());
+    view.take_missing(std::move(answer->txn.found));
+    return {};
+}
+
+Result<bool> Session::exists(const std::optional<KeyValue>& meta) {
+    const std::scoped_lock lock(mutex_);
+    if (!meta) {
+        if (store_id_)
+            return fail(Errc::store_unavailable,
+                        fmt::format("the store {} is gone: its keys were removed from etcd", gateway_.address().shown));
+        return false;
+    }
+    const auto id = id_in(meta->value);
+    if (!id) return std::unexpected(id.error());
+    store_id_ = *id;
+    return true;
+}
+
+Result<void> Session::create(Patience& patience) {
+    Txn txn;
+    txn.if_unchanged(keys_.meta(), 0);
+    txn.if_absent(keys_.records(""));
+    txn.put(keys_.meta(), fmt::format("{}{} {}", mark, format, StoreId::random().text()));
+    txn.otherwise_get({.keys = {keys_.meta()}});
+    const auto answer = write(txn.text(), patience);
+    if (!answer) return std::unexpected(answer.error());
+    const bool is_there =
+        answer->txn.succeeded || (!answer->txn.found.empty() && !answer->txn.found.front().keys.empty());
+    if (!is_there)
+        return fail(Errc::record_corrupt, fmt::format("{} has locks, and the key {} is missing that says what it is",
+                                                      gateway_.address().shown, keys_.meta()));
+    return {};
+}
+
+std::optional<StoreId> Session::store_id() const {
+    const std::scoped_lock lock(mutex_);
+    return store_id_;
+}
+
+}  // namespace holdfast::stores::etcd

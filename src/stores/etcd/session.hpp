@@ -1,0 +1,54 @@
+#pragma once
+
+#include "stores/etcd/batch_view.hpp"
+
+#include <mutex>
+
+namespace holdfast::stores::etcd {
+
+/// Transactions on one store, and what makes it one: its format and its id.
+class Session {
+public:
+    Session(Address address, const Clock& clock)
+        : keys_(address.prefix), node_clock_(clock, address.margin), gateway_(std::move(address)) {}
+
+    struct Answer {
+        TxnAnswer txn{};
+        Moment moment{};
+    };
+
+    /// Who vouches for what is read; see `Txn::order_by_log`.
+    enum class Order { by_one_node, by_log };
+
+    /// A transaction that only reads: `store_unavailable` if nobody answers it.
+    [[nodiscard]] Result<Answer> read(const Txn& txn, Patience& patience);
+    /// One that compares what it read before, so that it may be sent again: see `Writing`.
+    [[nodiscard]] Result<Answer> write(const std::string& txn, Patience& patience);
+
+    /// Reads what `view` plans, all of it.
+    [[nodiscard]] Result<Moment> look(BatchView& view, Patience& patience, Order order = Order::by_one_node);
+    /// What an answer that `view` has taken shows to be needed, too.
+    [[nodiscard]] Result<void> complete(BatchView& view, Patience& patience);
+
+    /// Whether the store is there. Refused with `format_unsupported`; and with `store_unavailable` if it was there
+    /// before: its locks may be held, and an empty store would give them to somebody else.
+    [[nodiscard]] Result<bool> exists(const std::optional<KeyValue>& meta);
+    /// Makes the store, unless somebody else was faster.
+    [[nodiscard]] Result<void> create(Patience& patience);
+
+    [[nodiscard]] std::optional<StoreId> store_id() const;
+    [[nodiscard]] const Keys& keys() const { return keys_; }
+    [[nodiscard]] const NodeClock& node_clock() const { return node_clock_; }
+    [[nodiscard]] Gateway& gateway() { return gateway_; }
+    [[nodiscard]] const Gateway& gateway() const { return gateway_; }
+
+private:
+    const Keys keys_;
+    const NodeClock node_clock_;
+    Gateway gateway_;
+
+    mutable std::mutex mutex_;
+    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Of the store that was seen last.
+};
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,79 @@
+#include "stores/etcd/writing.hpp"
+
+#include "stores/batch/sealed.hpp"
+
+#include <algorithm>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+std::string text_of(const base::Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
+
+bool is_dead(const kernel::Ticket& ticket, const Moment& moment) { return ticket.expires_at <= moment.now; }
+
+}  // namespace
+
+Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Change>& changes, const Moment& moment)
+    : keys_(keys) {
+    txn_.if_unchanged(keys_.meta(), view.meta() ? view.meta()->changed_in : 0);
+    // Also the records that were only looked at: a lock that excludes this one may have been taken meanwhile.
+    for (const Wanted& lock : view.wanted())
+        txn_.if_unchanged(keys_.record(lock.name), view.record_changed_in(lock.name));
+    for (const Change& change : changes) {
+        write(change, moment);
+        for (const kernel::Ticket& ticket : change.put) put(view, change.name, ticket, moment);
+        for (const kernel::Ticket& ticket : change.dropped)
+            if (!is_dead(ticket, moment)) drop(view, change, ticket);
+    }
+    sweep(view, changes, moment);
+    view.plan([&](const Get& get) { txn_.otherwise_get(get); });
+    if (!evidence_.key.empty()) txn_.otherwise_get({.keys = {evidence_.key}});
+}
+
+void Writing::write(const Change& change, const Moment& moment) {
+    if (change.record) txn_.put(keys_.record(change.name), text_of(sealed(*change.record, moment.now)));
+    for (const AuditEvent& event : change.events) {
+        std::string value = text_of(sealed(event));
+        txn_.put(keys_.event(change.name, event.seq), value);
+        // An event is never changed and belongs to one request: the best proof that there is.
+        evidence_ = {keys_.event(change.name, event.seq), std::move(value)};
+    }
+}
+
+void Writing::put(const BatchView& view, const LockName& name, const kernel::Ticket& ticket, const Moment& moment) {
+    const std::string key = keys_.ticket(name, ticket.number);
+    std::string value = text_of(sealed(ticket, moment.now));
+    txn_.if_unchanged(key, view.ticket_changed_in(name, ticket.number));
+    txn_.put(key, value);
+    if (evidence_.key.empty()) evidence_ = {key, std::move(value)};
+    const auto before = view.place_of(name, ticket.lock_id);
+    if (before == ticket.number) return;
+    txn_.put(keys_.ticket_index(name, ticket.lock_id), digits_of(ticket.number));
+    // A waiter that let its place run out stands at the end again, and nowhere else.
+    if (before) txn_.remove(keys_.ticket(name, *before));
+}
+
+void Writing::sweep(const BatchView& view, const std::vector<Change>& changes, const Moment& moment) {
+    // As far as there is room: the dead stand in nobody's way.
+    constexpr std::size_t room = Txn::most_operations / 2;
+    for (const Change& change : changes)
+        for (const kernel::Ticket& ticket : change.dropped)
+            if (is_dead(ticket, moment) && txn_.operations() + 2 <= room) drop(view, change, ticket);
+}
+
+void Writing::drop(const BatchView& view, const Change& change, const kernel::Ticket& ticket) {
+    const bool comes_back = std::ranges::find(change.put, ticket.lock_id, &kernel::Ticket::lock_id) != change.put.end();
+    if (comes_back) return;
+    // Its owner may have prolonged it meanwhile.
+    txn_.if_unchanged(keys_.ticket(change.name, ticket.number), view.ticket_changed_in(change.name, ticket.number));
+    txn_.remove(keys_.ticket(change.name, ticket.number));
+    txn_.remove(keys_.ticket_index(change.name, ticket.lock_id));
+}
+
+bool Writing::was_done_before(const BatchView& view, const TxnAnswer& answer) const {
+    if (evidence_.key.empty() || answer.found.size() <= view.planned()) return false;
+    const Found& found = answer.found[view.planned()];
+    return !found.keys.empty() && found.keys.front().value == evidence_.value;
+}
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,264 @@
+#include "stores/postgres/connection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+namespace holdfast::stores::postgres {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// For callers without a deadline, and for clocks that stand still.
+constexpr milliseconds longest_wait{30'000};
+
+std::string_view field(const PGresult* result, int code) {
+    const char* value = PQresultErrorField(result, code);
+    return value == nullptr ? "" : value;
+}
+
+/// False when time is over.
+bool await_socket(int socket, short events, const Budget& budget) {
+    pollfd ready{socket, events, 0};
+    while (true) {
+        const int found = poll(&ready, 1, static_cast<int>(budget.left().count()));
+        if (found > 0) return true;
+        if (budget.over() || (found < 0 && errno != EINTR)) return false;
+    }
+}
+
+/// While connecting, a server that does not answer at all may use up only its share of the time, so that the
+/// next one in the URL gets its turn. libpq itself goes on to it when this timeout ends the attempt.
+std::string share_of_time(const Settings& settings, const Budget& budget) {
+    const auto share = budget.left() / static_cast<int>(settings.hosts());
+    return std::to_string(std::clamp(share, milliseconds{200}, milliseconds{5000}).count());
+}
+
+void set_user_timeout(int socket, const std::string& value) {
+    const int time = std::atoi(value.c_str());
+    // Fails on a UNIX socket, which does not need it.
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &time, sizeof time);
+}
+
+bool is_about_permission(std::string_view message) {
+    return message.find("authentication failed") != std::string_view::npos ||
+           message.find("no pg_hba.conf entry") != std::string_view::npos;
+}
+
+}  // namespace
+
+Budget Budget::of(const Clock& clock, Deadline deadline) { return of(deadline.remaining(clock)); }
+
+Budget Budget::of(milliseconds time) { return Budget(Deadline::in(host_clock(), std::min(time, longest_wait))); }
+
+milliseconds Budget::left() const { return until_.remaining(host_clock()); }
+
+Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, const Budget& budget) {
+    auto options = settings.options;
+    const std::string user_timeout = options["tcp_user_timeout"];
+    if (settings.hosts() > 1) options["tcp_user_timeout"] = share_of_time(settings, budget);
+    std::vector<const char*> names;
+    std::vector<const char*> values;
+    for (const auto& [name, value] : options) {
+        names.push_back(name.c_str());
+        values.push_back(value.c_str());
+    }
+    names.push_back(nullptr);
+    values.push_back(nullptr);
+    std::unique_ptr<Connection> connection(new Connection(PQconnectStartParams(names.data(), values.data(), 0)));
+    if (!connection->connection_) return fail(Errc::store_unavailable, "out of memory");
+    if (auto connected = connection->connect(settings, budget); !connected) return std::unexpected(connected.error());
+    set_user_timeout(connection->socket(), user_timeout);
+    if (auto greeted = connection->greet(settings, budget); !greeted) return std::unexpected(greeted.error());
+    return connection;
+}
+
+Result<void> Connection::connect(const Settings& settings, const Budget& budget) {
+    PGconn* const connection = connection_.get();
+    PQsetNoticeReceiver(connection, heard, this);
+    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+    while (PQstatus(connection) != CONNECTION_BAD && status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
+        if (!await_socket(PQsocket(connection), status == PGRES_POLLING_READING ? POLLIN : POLLOUT, budget))
+            return fail(Errc::store_unavailable, fmt::format("{} did not answer in time", settings.url));
+        status = PQconnectPoll(connection);
+    }
+    if (PQstatus(connection) != CONNECTION_OK) {
+        const std::string message = scrubbed(PQerrorMessage(connection));
+        const bool denied = PQconnectionNeedsPassword(connection) != 0 || is_about_permission(message);
+        return fail(denied ? Errc::denied : Errc::store_unavailable,
+                    fmt::format("cannot connect to {}: {}", settings.url, message));
+    }
+    if (PQsetnonblocking(connection, 1) != 0 || PQenterPipelineMode(connection) != 1)
+        return fail(Errc::store_unavailable, "libpq cannot work without waiting");
+    return {};
+}
+
+Result<void> Connection::greet(const Settings& settings, const Budget& budget) {
+    const Trip trip = run(Statement("SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_backend_pid()::int8, "
+                                    "pg_catalog.current_setting('server_encoding')"),
+                          budget);
+    if (trip.fault) return std::unexpected(error_of(*trip.fault, "use " + settings.url));
+    const Rows& facts = trip.answers.front();
+    if (facts.flag(0, 0))
+        return fail(Errc::store_unavailable,
+                    fmt::format("{} is a standby: it cannot grant a lock, and what it shows is old", settings.url));
+    // A pooler answers the handshake itself, and makes the number up.
+    pooled_ = facts.number(0, 1) != PQbackendPID(connection_.get());
+    const std::string_view encoding = facts.text(0, 2);
+    if (encoding != "UTF8" && encoding != "SQL_ASCII")
+        return fail(Errc::store_unsafe, fmt::format("the database of {} has the encoding {}, which cannot write every "
+                                                    "name; use one with UTF8",
+                                                    settings.url, encoding));
+    return {};
+}
+
+Trip Connection::run(std::span<const Statement> statements, const Budget& budget) {
+    Trip trip;
+    if (!drain(budget)) {
+        trip.fault = broken(0, budget);
+        return trip;
+    }
+    half_committed_ = false;
+    bool sent = true;
+    for (const Statement& statement : statements) sent = sent && statement.send(*connection_);
+    if (!sent || PQpipelineSync(connection_.get()) != 1 || !flush(budget)) {
+        trip.fault = broken(0, budget);
+        return trip;
+    }
+    for (std::size_t i = 0; i < statements.size(); ++i) {
+        if (!await_answer(budget)) {
+            if (!trip.fault) trip.fault = broken(i, budget);
+            return trip;
+        }
+        Rows rows(PQgetResult(connection_.get()));
+        const ExecStatusType status = PQresultStatus(rows.get());
+        if (status == PGRES_FATAL_ERROR && !trip.fault) {
+            const PGresult* result = rows.get();
+            trip.fault = Fault{i, std::string(field(result, PG_DIAG_SQLSTATE)),
+                               scrubbed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
+                               field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR"};
+            if (trip.fault->silent()) trip.fault = broken(i, budget);
+            if (trip.fault->fatal) usable_ = false;
+            if (!usable_) return trip;
+        }
+        if (!trip.fault) trip.answers.push_back(std::move(rows));
+        // A null pointer ends the answer of each statement.
+        if (!await_answer(budget)) {
+            if (!trip.fault) trip.fault = broken(i, budget);
+            return trip;
+        }
+        Rows(PQgetResult(connection_.get()));
+    }
+    unread_ = 1;
+    // All statements are answered; what is left to read is that the trip is over.
+    if (!drain(budget)) usable_ = false;
+    trip.half_committed = half_committed_;
+    return trip;
+}
+
+void Connection::send_only(const Statement& statement) {
+    if (!usable_) return;
+    // Nobody waits for room in the socket here either: the rest of it goes out with the next trip.
+    usable_ = statement.send(*connection_) && PQpipelineSync(connection_.get()) == 1 && PQflush(connection_.get()) >= 0;
+    ++unread_;
+}
+
+bool Connection::drain(const Budget& budget) {
+    while (usable_ && unread_ > 0) {
+        if (!flush(budget) || !await_answer(budget)) return false;
+        const Rows rows(PQgetResult(connection_.get()));
+        if (rows.get() == nullptr) continue;
+        if (PQresultStatus(rows.get()) == PGRES_PIPELINE_SYNC) --unread_;
+        if (PQresultStatus(rows.get()) == PGRES_FATAL_ERROR && PQstatus(connection_.get()) == CONNECTION_BAD)
+            usable_ = false;
+    }
+    return usable_;
+}
+
+bool Connection::is_gone() {
+    pollfd ready{socket(), POLLIN, 0};
+    if (!usable_) return true;
+    if (poll(&ready, 1, 0) > 0 && PQconsumeInput(connection_.get()) != 1) usable_ = false;
+    if (PQstatus(connection_.get()) != CONNECTION_OK) usable_ = false;
+    return !usable_;
+}
+
+std::vector<Connection::Notification> Connection::notifications() {
+    std::vector<Notification> found;
+    if (is_gone()) return found;
+    while (PGnotify* const one = PQnotifies(connection_.get())) {
+        found.push_back({one->relname, one->extra});
+        PQfreemem(one);
+    }
+    return found;
+}
+
+bool Connection::flush(const Budget& budget) {
+    while (true) {
+        const int left = PQflush(connection_.get());
+        if (left == 0) return true;
+        // A server that cannot get rid of its answers takes no more statements, so both directions count.
+        if (left < 0 || !await_socket(socket(), POLLIN | POLLOUT, budget) || PQconsumeInput(connection_.get()) != 1)
+            return usable_ = false;
+    }
+}
+
+bool Connection::await_answer(const Budget& budget) {
+    while (PQisBusy(connection_.get()) == 1) {
+        if (!await_socket(socket(), POLLIN, budget)) return usable_ = false;
+        // What arrived before the connection broke still counts, so the results are asked, not this call.
+        if (PQconsumeInput(connection_.get()) != 1 && PQisBusy(connection_.get()) == 1) return usable_ = false;
+    }
+    return true;
+}
+
+Fault Connection::broken(std::size_t at, const Budget& budget) {
+    usable_ = false;
+    const std::string said = scrubbed(PQerrorMessage(connection_.get()));
+    return {at, "",
+            said.empty() ? (budget.over() ? "the server did not answer in time" : "the connection broke") : said};
+}
+
+std::string Connection::scrubbed(const char* text) const {
+    std::string clean = text == nullptr ? "" : text;
+    while (clean.ends_with('\n')) clean.pop_back();
+    std::ranges::replace(clean, '\n', ' ');
+    const char* known = PQpass(connection_.get());
+    const std::string password = known == nullptr ? "" : known;
+    constexpr std::string_view hidden = "***";
+    for (std::size_t at = 0; !password.empty() && (at = clean.find(password, at)) != std::string::npos;
+         at += hidden.size())
+        clean.replace(at, password.size(), hidden);
+    return clean;
+}
+
+void Connection::heard(void* self, const PGresult* notice) {
+    // A wait for a synchronous standby that was cancelled: committed here, perhaps nowhere else. Warnings that
+    // somebody's own trigger raises have the same code.
+    const std::string_view code = field(notice, PG_DIAG_SQLSTATE);
+    const bool warning = field(notice, PG_DIAG_SEVERITY_NONLOCALIZED) == "WARNING";
+    if (warning && (code == "01000" || code == "57P01") && field(notice, PG_DIAG_SOURCE_FUNCTION) != "exec_stmt_raise")
+        static_cast<Connection*>(self)->half_committed_ = true;
+}
+
+Error error_of(const Fault& fault, std::string_view doing) {
+    const std::string_view code = fault.sqlstate;
+    const std::string_view kind = code.substr(0, 2);
+    const std::string detail = fault.silent() ? fault.message : fmt::format("{} ({})", fault.message, code);
+    if (code == "42501") return {Errc::denied, fmt::format("cannot {}: {}", doing, detail)};
+    // Rows that break the schema's own rules, a table that is missing or has other columns, damaged pages.
+    if (kind == "23" || kind == "42" || kind == "3F" || kind == "XX")
+        return {Errc::record_corrupt,
+                fmt::format("cannot {}: {}; the store stays blocked until it is repaired", doing, detail)};
+    if (code == "55P03" || code == "57014")
+        return {Errc::store_unavailable,
+                fmt::format("cannot {} in time: somebody else holds its row; nothing was changed", doing)};
+    return {Errc::store_unavailable, fmt::format("cannot {}: {}; nothing was changed", doing, detail)};
+}
+
+}  // namespace holdfast::stores::postgres

@@ -1,0 +1,99 @@
+#pragma once
+
+#include "holdfast/clock.hpp"
+#include "stores/postgres/settings.hpp"
+#include "stores/postgres/values.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace holdfast::stores::postgres {
+
+/// How long one call may still wait for the server: until its deadline, and never for ever.
+class Budget {
+public:
+    [[nodiscard]] static Budget of(const Clock& clock, Deadline deadline);
+    [[nodiscard]] static Budget of(std::chrono::milliseconds time);
+    [[nodiscard]] std::chrono::milliseconds left() const;
+    [[nodiscard]] bool over() const { return left() == std::chrono::milliseconds{0}; }
+
+private:
+    explicit Budget(Deadline until) : until_(until) {}
+    Deadline until_;  ///< In real time, also under a clock that stands still.
+};
+
+/// Why a trip to the server did not bring all its answers.
+struct Fault {
+    std::size_t at = 0;      ///< Which statement was refused, or not answered.
+    std::string sqlstate{};  ///< Empty if the server said nothing: the connection broke, or time was over.
+    std::string message{};   ///< Without secrets.
+    bool fatal = false;      ///< The server ended the session.
+
+    [[nodiscard]] bool silent() const { return sqlstate.empty(); }
+};
+
+/// One round trip: several statements sent together, answered together.
+struct Trip {
+    std::vector<Rows> answers{};  ///< Of the statements before the fault.
+    std::optional<Fault> fault{};
+    /// The server says that it committed, but not whether a standby has it.
+    bool half_committed = false;
+};
+
+/// One session with the server, in pipeline mode. For one thread at a time.
+class Connection {
+public:
+    /// Refuses a server that is in recovery: what it shows is old.
+    [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Settings& settings, const Budget& budget);
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+    ~Connection() = default;
+
+    /// Sends all `statements` at once and waits for the answers. The server stops at the first that it refuses.
+    [[nodiscard]] Trip run(std::span<const Statement> statements, const Budget& budget);
+    [[nodiscard]] Trip run(const Statement& statement, const Budget& budget) { return run({&statement, 1}, budget); }
+
+    /// Sends a statement whose answer does not matter. It is read before the next trip begins.
+    void send_only(const Statement& statement);
+
+    /// Neither broken nor left in the middle of an answer.
+    [[nodiscard]] bool usable() const { return usable_; }
+    /// Looks, without waiting, whether the server has gone away since the last trip.
+    [[nodiscard]] bool is_gone();
+
+    /// Not the session itself is at the other end, but somebody who shares a few among many.
+    [[nodiscard]] bool is_pooled() const { return pooled_; }
+
+    /// For whoever listens: the socket to sleep on, and what has arrived: channel and payload.
+    [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
+    struct Notification {
+        std::string channel;
+        std::string payload;
+    };
+    [[nodiscard]] std::vector<Notification> notifications();
+
+private:
+    explicit Connection(PGconn* connection) : connection_(connection, PQfinish) {}
+    [[nodiscard]] Result<void> connect(const Settings& settings, const Budget& budget);
+    [[nodiscard]] Result<void> greet(const Settings& settings, const Budget& budget);
+    [[nodiscard]] bool flush(const Budget& budget);
+    [[nodiscard]] bool await_answer(const Budget& budget);
+    [[nodiscard]] bool drain(const Budget& budget);
+    [[nodiscard]] Fault broken(std::size_t at, const Budget& budget);
+    [[nodiscard]] std::string scrubbed(const char* text) const;
+    static void heard(void* self, const PGresult* notice);
+
+    std::unique_ptr<PGconn, decltype(&PQfinish)> connection_;
+    std::size_t unread_ = 0;  ///< Trips whose answers nobody waited for.
+    bool usable_ = true;
+    bool pooled_ = false;
+    bool half_committed_ = false;
+};
+
+/// What a fault means for the caller, if nothing was changed. `doing` completes "cannot …".
+[[nodiscard]] Error error_of(const Fault& fault, std::string_view doing);
+
+}  // namespace holdfast::stores::postgres

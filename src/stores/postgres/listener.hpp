@@ -1,0 +1,84 @@
+#pragma once
+
+#include "base/fd.hpp"
+#include "stores/postgres/connection.hpp"
+
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+
+namespace holdfast::stores::postgres {
+
+/// Hears whose turn it is, on one connection for all who wait. Only a hint: behind a pooler, or without a
+/// connection, nobody is ever woken, and who waits has to look from time to time.
+///
+/// It has no thread. One of those who sleep watches the connection for all of them; when he leaves, he hands it on.
+class Listener {
+    struct Sleeper {
+        std::string channel{};
+        std::string payload{};
+        bool woken = false;
+        bool asleep = false;  ///< Waits, without watching the connection.
+        std::condition_variable_any called{};
+    };
+
+public:
+    explicit Listener(const Settings& settings);
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+    ~Listener();
+
+    /// A place to sleep. What is said on the channel after it was taken is not missed.
+    class Place {
+    public:
+        Place(Listener& listener, std::list<Sleeper>::iterator sleeper) : listener_(listener), sleeper_(sleeper) {}
+        Place(const Place&) = delete;
+        Place& operator=(const Place&) = delete;
+        ~Place() { listener_.leave(sleeper_); }
+
+        /// Whether a wake-up can come at all.
+        [[nodiscard]] bool hears() const { return listener_.hears(sleeper_); }
+        /// True when woken; false when the time is over or `stop` was requested.
+        [[nodiscard]] bool sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
+            return listener_.sleep(*sleeper_, time, stop);
+        }
+
+    private:
+        Listener& listener_;
+        std::list<Sleeper>::iterator sleeper_;
+    };
+
+    /// Somebody who waits for `payload` on `channel`; on no channel, for nothing but the time.
+    [[nodiscard]] std::unique_ptr<Place> enter(const std::string& channel, const std::string& payload);
+
+private:
+    using Lock = std::unique_lock<std::mutex>;
+
+    void leave(std::list<Sleeper>::iterator sleeper);
+    [[nodiscard]] bool hears(std::list<Sleeper>::iterator sleeper);
+    [[nodiscard]] bool sleep(Sleeper& sleeper, std::chrono::milliseconds time, const std::stop_token& stop);
+    void borrow(Lock& lock);
+    void give_back();
+    void listen(Lock& lock, const std::string& channel);
+    void watch(Lock& lock, Boottime until);
+    void nudge() const;
+
+    const Settings& settings_;
+    const base::Fd nudged_;  ///< Calls the one who watches the connection away from it.
+
+    std::mutex mutex_;
+    std::list<Sleeper> sleepers_{};             ///< Guarded by mutex_.
+    std::set<std::string> channels_{};          ///< Guarded by mutex_. What the connection listens to.
+    bool borrowed_ = false;                     ///< Guarded by mutex_. Somebody uses the connection.
+    int wanted_ = 0;                            ///< Guarded by mutex_. How many more want it at once.
+    std::condition_variable returned_{};        ///< With mutex_: the connection is free.
+    std::unique_ptr<Connection> connection_{};  ///< Of the one who borrowed it.
+    bool pooled_ = false;                       ///< Guarded by mutex_.
+    Boottime next_attempt_{};                   ///< Guarded by mutex_. In real time.
+};
+
+}  // namespace holdfast::stores::postgres

@@ -1,0 +1,230 @@
+#include "stores/postgres/postgres_store.hpp"
+
+#include "kernel/step.hpp"
+#include "stores/postgres/examine.hpp"
+#include "stores/postgres/listener.hpp"
+#include "stores/postgres/pool.hpp"
+#include "stores/postgres/schema.hpp"
+#include "stores/postgres/transaction.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace holdfast::stores {
+namespace {
+
+using namespace postgres;
+using std::chrono::milliseconds;
+
+constexpr int most_conflicts = 5;
+constexpr milliseconds longest_sleep{1000};
+
+milliseconds between(milliseconds least, milliseconds most) {
+    static thread_local std::minstd_rand random(std::random_device{}());
+    return milliseconds{std::uniform_int_distribution<milliseconds::rep>(least.count(), most.count())(random)};
+}
+
+class PostgresStore final : public Store {
+public:
+    PostgresStore(Settings settings, const Clock& clock)
+        : settings_(std::move(settings)),
+          clock_(clock),
+          statements_(settings_),
+          pool_(settings_),
+          listener_(settings_) {}
+
+    /// Asks the server what it promises, and looks at a store that is there.
+    Result<void> check() {
+        const Budget budget = Budget::of(milliseconds{10'000});
+        auto connection = pool_.take(budget);
+        if (!connection) return std::unexpected(connection.error());
+        const auto facts = facts_of(**connection, clock_, budget);
+        pool_.give(std::move(*connection));
+        if (!facts) return std::unexpected(facts.error());
+        standing_ = standing_of(*facts);
+        const auto seen = look({}, budget);
+        if (!seen) return std::unexpected(seen.error());
+        return {};
+    }
+
+    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        const Budget budget = Budget::of(clock_, deadline);
+        int conflicts = 0;
+        bool reconnected = false;
+        bool created = false;
+        while (true) {
+            auto connection = pool_.take(budget);
+            if (!connection) return std::unexpected(connection.error());
+            auto applied = apply_once(**connection, settings_, statements_, requests, clock_, budget);
+            if (applied) {
+                pool_.give(std::move(*connection));
+                remember(applied->store_id);
+                return std::move(applied->replies);
+            }
+            const Obstacle& obstacle = applied.error();
+            switch (obstacle.remedy) {
+                case Obstacle::Remedy::create: {
+                    const auto ready = created ? std::unexpected(obstacle.error) : create(**connection, budget);
+                    if (!ready) return std::unexpected(ready.error());
+                    created = true;
+                    break;
+                }
+                case Obstacle::Remedy::repeat:
+                    if (++conflicts > most_conflicts || budget.over()) return std::unexpected(obstacle.error);
+                    std::this_thread::sleep_for(between(milliseconds{1}, milliseconds{10 << conflicts}));
+                    break;
+                case Obstacle::Remedy::reconnect:
+                    if (reconnected || budget.over()) return std::unexpected(obstacle.error);
+                    reconnected = true;
+                    pool_.drop_idle();
+                    break;
+                case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return std::unexpected(obstacle.error);
+            }
+            pool_.give(std::move(*connection));
+        }
+    }
+
+    Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
+        const Wanted wanted{.name = name};
+        const auto seen = look({ask_view(statements_, clock_, {&wanted, 1})}, Budget::of(clock_, deadline));
+        if (!seen) return std::unexpected(seen.error());
+        if (!*seen) return kernel::status_of(kernel::blank(name), 0, clock_.judges().value_or(clock_.wall()));
+        const View view = read_view((*seen)->front());
+        const Result<LockView>& lock = view.locks.at(name);
+        if (!lock) return std::unexpected(lock.error());
+        return kernel::status_of(lock->record, lock->waiters, view.now);
+    }
+
+    Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
+        const auto seen = look({ask_list(statements_, clock_, query)}, Budget::of(clock_, deadline));
+        if (!seen) return std::unexpected(seen.error());
+        if (!*seen) return {};
+        return read_list((*seen)->front());
+    }
+
+    Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
+        const auto seen = look({ask_history(statements_, query)}, Budget::of(clock_, deadline));
+        if (!seen) return std::unexpected(seen.error());
+        if (!*seen) return {};
+        return read_history((*seen)->front());
+    }
+
+    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+        // The place comes first, then the look: what is said in between is not missed.
+        const auto place = listener_.enter(watch.ticket ? channel_of(settings_, watch.name) : "",
+                                           watch.ticket ? watch.ticket->text() : "");
+        milliseconds pause{20};
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
+            // A look that is cut off by the end of the wait is no failure of the store.
+            const auto seen = look({ask_watch(statements_, clock_, watch)},
+                                   Budget::of(std::max(deadline.remaining(clock_), milliseconds{200})));
+            if (!seen && deadline.passed(clock_)) return {};
+            if (!seen) return std::unexpected(seen.error());
+            if (*seen ? read_watch((*seen)->front(), watch) : watch.ticket.has_value() || watch.seen_seq != 0)
+                return {};
+            pause = place->hears() ? longest_sleep : std::min(pause * 2, longest_sleep);
+            const milliseconds time = std::min(deadline.remaining(clock_), between(pause / 2, pause));
+            if (place->sleep(time, watch.stop)) return {};
+        }
+        return {};
+    }
+
+    StoreInfo info() const override {
+        const std::scoped_lock lock(mutex_);
+        return {settings_.url, store_id_, standing_.grade, standing_.reasons};
+    }
+
+    std::vector<Finding> examine(Deadline deadline) override {
+        const Budget budget = Budget::of(clock_, deadline);
+        auto connection = pool_.take(budget);
+        if (!connection) return {{"reachable", false, connection.error().message}};
+        const auto facts = facts_of(**connection, clock_, budget);
+        pool_.give(std::move(*connection));
+        if (!facts) return {{"reachable", false, facts.error().message}};
+        const auto seen = look({}, budget);
+        std::vector<Finding> findings{{"reachable", true, settings_.url}};
+        findings.push_back({"format", seen.has_value(),
+                            !seen   ? seen.error().message
+                            : *seen ? "1, in the schema " + settings_.schema
+                                    : "not created yet; the first use will"});
+        std::ranges::move(findings_of(*facts, clock_), std::back_inserter(findings));
+        return findings;
+    }
+
+private:
+    using Answers = std::vector<Rows>;
+
+    /// Reads one moment of the store, in one round trip. Empty if nobody has created it.
+    Result<std::optional<Answers>> look(std::vector<Statement> questions, const Budget& budget) {
+        for (bool again = true;; again = false) {
+            auto connection = pool_.take(budget);
+            if (!connection) return std::unexpected(connection.error());
+            std::vector<Statement> trip{begin_look(), enter(statements_, budget)};
+            std::ranges::copy(questions, std::back_inserter(trip));
+            trip.emplace_back("COMMIT");
+            Trip seen = (*connection)->run(trip, budget);
+            if (seen.fault) (*connection)->send_only(Statement("ROLLBACK"));
+            const bool lost = !(*connection)->usable();
+            pool_.give(std::move(*connection));
+            if (seen.fault && lost && again && !budget.over()) {
+                pool_.drop_idle();
+                continue;
+            }
+            return read(std::move(seen));
+        }
+    }
+
+    Result<std::optional<Answers>> read(Trip seen) {
+        constexpr std::size_t before = 2;  // BEGIN and `enter`.
+        if (seen.fault && seen.fault->at == 1 && is_missing(*seen.fault)) return std::nullopt;
+        if (seen.answers.size() >= before) {
+            const auto identity = read_identity(seen.answers[1]);
+            if (!identity) return std::unexpected(identity.error());
+            remember(*identity);
+        }
+        if (seen.fault) return std::unexpected(error_of(*seen.fault, "read the locks"));
+        return Answers(std::make_move_iterator(seen.answers.begin() + before),
+                       std::make_move_iterator(seen.answers.end()));
+    }
+
+    Result<void> create(Connection& connection, const Budget& budget) {
+        {
+            // One that was there and is gone is not created again: its locks may be held, and an empty store
+            // would give them to somebody else.
+            const std::scoped_lock lock(mutex_);
+            if (store_id_)
+                return fail(Errc::store_unavailable,
+                            "the schema " + settings_.schema + " is gone from the database; nothing was changed");
+        }
+        return create_store(connection, settings_, budget);
+    }
+
+    void remember(const StoreId& store_id) {
+        const std::scoped_lock lock(mutex_);
+        store_id_ = store_id;
+    }
+
+    const Settings settings_;
+    const Clock& clock_;
+    const Statements statements_;
+    Pool pool_;
+    Listener listener_;
+    Standing standing_{};  ///< Set before anybody else knows this object.
+
+    mutable std::mutex mutex_;
+    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_postgres_store(base::Url url, const Clock& clock) {
+    auto settings = settings_of(std::move(url));
+    if (!settings) return std::unexpected(settings.error());
+    auto store = std::make_unique<PostgresStore>(std::move(*settings), clock);
+    if (auto checked = store->check(); !checked) return std::unexpected(checked.error());
+    return store;
+}
+
+}  // namespace holdfast::stores

@@ -1,0 +1,124 @@
+#include "stores/postgres/statements.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace holdfast::stores::postgres {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The server's clock, read after the rows are locked: this is part of a statement that begins afterwards, whereas
+/// an expression in the locking statement would be computed before the wait.
+constexpr std::string_view clock_text =
+    "clock AS MATERIALIZED (SELECT COALESCE($1::int8, "
+    "floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS now)";
+
+/// Whether a ticket `q` lives. The second half is what `unsealed_ticket` does after the clock was put back.
+constexpr std::string_view lives =
+    "(q.expires_at > clock.now OR (q.written_at > clock.now + 100 AND q.expires_at > q.written_at))";
+
+}  // namespace
+
+Statements::Statements(const Settings& settings) {
+    const std::string s = settings.quoted_schema();
+    // A stronger setting of the user's stays. A weaker one, which a role or a database can have as its default,
+    // would lose acknowledged grants in a crash.
+    enter = fmt::format(
+        "SELECT format, store_id, set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+        "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', $1, true), "
+        "set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true) "
+        "FROM {}.meta WHERE id = 1",
+        s);
+    place = fmt::format("INSERT INTO {}.locks (name) SELECT unnest($1::bytea[]) ON CONFLICT (name) DO NOTHING", s);
+    lock_to_change = fmt::format("SELECT 1 FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR UPDATE", s);
+    lock_to_look = fmt::format("SELECT 1 FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR SHARE", s);
+    view = fmt::format(
+        "WITH {1}, wanted AS (SELECT * FROM unnest($2::bytea[], $3::int8[]) AS w (name, depth)) "
+        "SELECT 0::int8 AS kind, NULL::bytea AS name, now AS a, NULL::int8 AS b, NULL::uuid AS id, NULL::bytea AS data "
+        "FROM clock "
+        "UNION ALL "
+        "SELECT 1, w.name, l.token, CASE WHEN l.data IS NULL AND EXISTS (SELECT 1 FROM {0}.audit AS a WHERE a.name = "
+        "w.name) THEN 1 ELSE 0 END, l.lock_id, l.data "
+        "FROM wanted AS w LEFT JOIN {0}.locks AS l ON l.name = w.name "
+        "UNION ALL "
+        "SELECT 2, w.name, (SELECT max(q.number) FROM {0}.queue AS q WHERE q.name = w.name), "
+        "(SELECT count(*) FROM {0}.queue AS q WHERE q.name = w.name AND {2}), NULL, NULL FROM wanted AS w, clock "
+        "UNION ALL "
+        "SELECT 3, w.name, t.number, NULL, t.lock_id, t.data FROM wanted AS w, clock, LATERAL ("
+        "(SELECT number, lock_id, data FROM {0}.queue AS q WHERE q.name = w.name AND {2} ORDER BY number LIMIT "
+        "w.depth) "
+        "UNION ALL "
+        "(SELECT number, lock_id, data FROM {0}.queue AS q WHERE q.name = w.name AND w.depth > 0 AND NOT {2} "
+        "ORDER BY number LIMIT 100)) AS t "
+        "UNION ALL "
+        "SELECT 3, q.name, q.number, NULL, q.lock_id, q.data FROM unnest($4::bytea[], $5::uuid[]) AS o (name, id) "
+        "JOIN {0}.queue AS q ON q.name = o.name AND q.lock_id = o.id",
+        s, clock_text, lives);
+
+    put_locks = fmt::format(
+        "UPDATE {}.locks AS l SET token = n.token, lock_id = n.lock_id, holder = n.holder, user_name = n.user_name, "
+        "operation = n.operation, reason = n.reason, acquired_at = n.acquired_at, renewed_at = n.renewed_at, "
+        "expires_at = n.expires_at, seq = n.seq, changed_at = n.changed_at, written_at = $15, data = n.data, "
+        "session_key = n.session_key "
+        "FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], "
+        "$9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::bytea[], $14::int8[]) AS n (name, token, lock_id, "
+        "holder, user_name, operation, reason, acquired_at, renewed_at, expires_at, seq, changed_at, data, "
+        "session_key) "
+        "WHERE l.name = n.name",
+        s);
+    put_tickets = fmt::format(
+        "INSERT INTO {}.queue AS q (name, number, lock_id, holder, expires_at, data, written_at) "
+        "SELECT n.*, $7::int8 FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::int8[], $6::bytea[]) "
+        "AS n "
+        "ON CONFLICT (name, lock_id) DO UPDATE SET number = EXCLUDED.number, holder = EXCLUDED.holder, "
+        "expires_at = EXCLUDED.expires_at, data = EXCLUDED.data, written_at = EXCLUDED.written_at",
+        s);
+    drop_tickets = fmt::format(
+        "DELETE FROM {}.queue AS q USING unnest($1::bytea[], $2::uuid[]) AS n (name, id) "
+        "WHERE q.name = n.name AND q.lock_id = n.id",
+        s);
+    add_events = fmt::format(
+        "INSERT INTO {}.audit (name, seq, at, event, token, lock_id, holder, user_name, actor, reason, data) "
+        "SELECT * FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::text[], $5::int8[], $6::uuid[], $7::text[], "
+        "$8::text[], $9::text[], $10::text[], $11::bytea[])",
+        s);
+    wake = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS n (channel, payload)";
+
+    list = fmt::format(
+        "WITH {1} SELECT l.name, l.token, l.lock_id, l.data, clock.now, "
+        "(SELECT count(*) FROM {0}.queue AS q WHERE q.name = l.name AND {2}) FROM {0}.locks AS l, clock "
+        "WHERE l.seq > 0 AND l.name >= $2::bytea AND ($3::bytea IS NULL OR l.name < $3) "
+        "AND ($4::int8 = 1 OR l.lock_id IS NOT NULL) AND ($5::int8 IS NULL OR l.changed_at >= $5) ORDER BY l.name",
+        s, clock_text, lives);
+    history_of_one = fmt::format(
+        "SELECT name, seq, data FROM {}.audit WHERE name = $1::bytea AND seq > $2::int8 AND at >= $3::int8 "
+        "ORDER BY seq DESC LIMIT $4::int8",
+        s);
+    history_of_all = fmt::format(
+        "SELECT name, seq, data FROM {}.audit WHERE at >= $1::int8 ORDER BY at DESC, name DESC, seq DESC "
+        "LIMIT $2::int8",
+        s);
+    watch = fmt::format(
+        "WITH {1}, mine AS (SELECT q.number FROM {0}.queue AS q, clock "
+        "WHERE q.name = $2::bytea AND q.lock_id = $3::uuid AND {2}) "
+        "SELECT l.seq, l.lock_id IS NULL OR l.expires_at <= clock.now, EXISTS (SELECT 1 FROM mine), "
+        "EXISTS (SELECT 1 FROM {0}.queue AS q, mine WHERE q.name = $2::bytea AND q.number < mine.number AND {2}) "
+        "FROM {0}.locks AS l, clock WHERE l.name = $2::bytea",
+        s, clock_text, lives);
+}
+
+Statement begin_change() { return Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"); }
+
+Statement begin_look() { return Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); }
+
+Statement enter(const Statements& statements, const Budget& budget) {
+    // The server gives up a little before we do, so that its answer still arrives.
+    const milliseconds patience = std::max(budget.left() * 9 / 10, milliseconds{1});
+    Statement statement(statements.enter);
+    statement.bind(std::to_string(patience.count())).bind(std::to_string(longest_pause.count()));
+    return statement;
+}
+
+}  // namespace holdfast::stores::postgres

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "stores/postgres/connection.hpp"
+
+#include <string>
+
+namespace holdfast::stores::postgres {
+
+/// Every statement that Holdfast sends for locks, with the schema's name in place. Only that name is ever part of
+/// a text; all else is bound. Each row that a text reads or writes is named with its schema.
+struct Statements {
+    explicit Statements(const Settings& settings);
+
+    /// The first of every transaction, behind BEGIN: how long and how durable, and whose store it is. The settings hold
+    /// for the transaction alone, so that a pooler may give the session to somebody else afterwards.
+    /// $1 ms for each statement, $2 ms between statements. Answers: format, store_id.
+    std::string enter;
+    /// $1 names, in byte order. Rows for locks that were never used, so that there is something to lock.
+    std::string place;
+    /// $1 names.
+    std::string lock_to_change;
+    std::string lock_to_look;
+    /// $1 the test's clock or NULL, $2 names, $3 how deep to look into their queues, $4 and $5 names and lock_ids of
+    /// tickets that are wanted wherever they stand. Answers rows of several kinds: see `view.cpp`.
+    std::string view;
+
+    std::string put_locks;
+    std::string put_tickets;
+    std::string drop_tickets;  ///< $1 names, $2 lock_ids.
+    std::string add_events;
+    std::string wake;  ///< $1 channels, $2 payloads.
+
+    /// $1 clock or NULL, $2 first name, $3 end of names or NULL, $4 1 with free ones, $5 changed since or NULL.
+    std::string list;
+    std::string history_of_one;  ///< $1 name, $2 after seq, $3 since, $4 limit or NULL.
+    std::string history_of_all;  ///< $1 since, $2 limit or NULL.
+    /// $1 clock or NULL, $2 name, $3 a ticket or NULL. Answers: seq, whether anybody may take the lock, whether the
+    /// ticket is in line, whether others are before it.
+    std::string watch;
+};
+
+/// How long a session may do nothing inside a transaction before the server ends it. A client that is stopped there
+/// would block the locks that it was about to change.
+inline constexpr std::chrono::milliseconds longest_pause{5000};
+
+/// BEGIN for changes, and for reading one moment of everything.
+[[nodiscard]] Statement begin_change();
+[[nodiscard]] Statement begin_look();
+[[nodiscard]] Statement enter(const Statements& statements, const Budget& budget);
+
+}  // namespace holdfast::stores::postgres

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "stores/postgres/view.hpp"
+
+#include <span>
+#include <vector>
+
+namespace holdfast::stores::postgres {
+
+/// Why a batch was not applied, and what can be done about it.
+struct Obstacle {
+    enum class Remedy {
+        none,       ///< Tell the caller.
+        repeat,     ///< The server gave way to another transaction: the same again.
+        reconnect,  ///< The session ended before anything was committed.
+        create,     ///< There is no store yet.
+    };
+    Remedy remedy = Remedy::none;
+    Error error;
+};
+
+struct Applied {
+    std::vector<Reply> replies;
+    StoreId store_id;
+};
+
+/// One batch in one transaction: two round trips, or one and a farewell if nothing changes.
+[[nodiscard]] std::expected<Applied, Obstacle> apply_once(Connection& connection, const Settings& settings,
+                                                          const Statements& statements,
+                                                          std::span<const Request> requests, const Clock& clock,
+                                                          const Budget& budget);
+
+/// The channel on which whoever opens the lock says whose turn it is.
+[[nodiscard]] std::string channel_of(const Settings& settings, const LockName& name);
+
+}  // namespace holdfast::stores::postgres

@@ -1,0 +1,139 @@
+#include "stores/postgres/values.hpp"
+
+#include <algorithm>
+
+namespace holdfast::stores::postgres {
+namespace {
+
+template <class T>
+void put(base::Bytes& out, T value) {
+    for (int shift = static_cast<int>(sizeof value) * 8 - 8; shift >= 0; shift -= 8)
+        out.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> shift));
+}
+
+base::Bytes bytes_of(std::int64_t number) {
+    base::Bytes out;
+    put(out, number);
+    return out;
+}
+
+base::ByteView view_of(std::string_view text) {
+    return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+Oid array_of(Type type) {
+    switch (type) {
+        case Type::bytes: return 1001;
+        case Type::number: return 1016;
+        case Type::text: return 1009;
+        case Type::uuid: break;
+    }
+    return 2951;
+}
+
+}  // namespace
+
+void Array::add(std::int64_t number) { add(base::ByteView(bytes_of(number))); }
+
+void Array::add(std::string_view bytes) { add(view_of(bytes)); }
+
+void Array::add(base::ByteView bytes) {
+    ++count_;
+    put(elements_, static_cast<std::int32_t>(bytes.size()));
+    elements_.insert(elements_.end(), bytes.begin(), bytes.end());
+}
+
+void Array::add_null() {
+    ++count_;
+    has_null_ = true;
+    put(elements_, std::int32_t{-1});
+}
+
+base::Bytes Array::encoded() const {
+    base::Bytes out;
+    const bool empty = count_ == 0;
+    put(out, std::int32_t{empty ? 0 : 1});  // Dimensions.
+    put(out, std::int32_t{has_null_ ? 1 : 0});
+    put(out, static_cast<std::uint32_t>(type_));
+    if (empty) return out;
+    put(out, count_);
+    put(out, std::int32_t{1});  // The first index.
+    out.insert(out.end(), elements_.begin(), elements_.end());
+    return out;
+}
+
+void Statement::bind(Oid type, std::optional<base::Bytes> value) {
+    types_.push_back(type);
+    values_.push_back(std::move(value));
+}
+
+Statement& Statement::bind(std::optional<std::int64_t> number) {
+    bind(static_cast<Oid>(Type::number), number ? std::optional(bytes_of(*number)) : std::nullopt);
+    return *this;
+}
+
+Statement& Statement::bind(std::string_view text) {
+    const base::ByteView view = view_of(text);
+    bind(static_cast<Oid>(Type::text), base::Bytes(view.begin(), view.end()));
+    return *this;
+}
+
+Statement& Statement::bind(const std::optional<base::ByteView>& bytes) {
+    bind(static_cast<Oid>(Type::bytes),
+         bytes ? std::optional(base::Bytes(bytes->begin(), bytes->end())) : std::nullopt);
+    return *this;
+}
+
+Statement& Statement::bind(const std::optional<LockId>& lock_id) {
+    bind(static_cast<Oid>(Type::uuid),
+         lock_id ? std::optional(base::Bytes(lock_id->bytes().begin(), lock_id->bytes().end())) : std::nullopt);
+    return *this;
+}
+
+Statement& Statement::bind(const Array& array) {
+    bind(array_of(array.type()), array.encoded());
+    return *this;
+}
+
+bool Statement::send(PGconn& connection) const {
+    // An empty vector may have no memory at all, which libpq would take for NULL.
+    static constexpr char nothing = 0;
+    std::vector<const char*> data;
+    std::vector<int> sizes;
+    for (const auto& value : values_) {
+        const bool empty = value && value->empty();
+        data.push_back(!value ? nullptr : empty ? &nothing : reinterpret_cast<const char*>(value->data()));
+        sizes.push_back(value ? static_cast<int>(value->size()) : 0);
+    }
+    const std::vector<int> formats(values_.size(), 1);
+    // Unnamed, so that a pooler may give each transaction another session.
+    return PQsendQueryParams(&connection, sql_.c_str(), static_cast<int>(values_.size()), types_.data(), data.data(),
+                             sizes.data(), formats.data(), 1) == 1;
+}
+
+base::ByteView Rows::bytes(int row, int column) const {
+    return {reinterpret_cast<const std::uint8_t*>(PQgetvalue(result_.get(), row, column)),
+            static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+std::int64_t Rows::number(int row, int column) const {
+    std::uint64_t value = 0;
+    for (const std::uint8_t byte : bytes(row, column)) value = value << 8 | byte;
+    return static_cast<std::int64_t>(value);
+}
+
+bool Rows::flag(int row, int column) const { return number(row, column) != 0; }
+
+std::string_view Rows::text(int row, int column) const {
+    return {PQgetvalue(result_.get(), row, column), static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+std::optional<LockId> Rows::lock_id(int row, int column) const {
+    const base::ByteView found = bytes(row, column);
+    LockId::Bytes id{};
+    if (is_null(row, column) || found.size() != id.size()) return std::nullopt;
+    std::ranges::copy(found, id.begin());
+    return LockId(id);
+}
+
+}  // namespace holdfast::stores::postgres

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "holdfast/store.hpp"
+#include "stores/batch/batch.hpp"
+#include "stores/postgres/statements.hpp"
+
+#include <map>
+#include <span>
+#include <vector>
+
+/// What Holdfast reads, checked: columns that disagree with the value beside them are `record_corrupt`.
+namespace holdfast::stores::postgres {
+
+/// Everything that was asked about some locks, at one moment of the store's clock.
+struct View {
+    Instant now{};
+    std::map<LockName, Result<LockView>> locks{};
+};
+
+[[nodiscard]] Statement ask_view(const Statements& statements, const Clock& clock, std::span<const Wanted> wanted);
+[[nodiscard]] View read_view(const Rows& rows);
+
+[[nodiscard]] Statement ask_list(const Statements& statements, const Clock& clock, const ListQuery& query);
+[[nodiscard]] Result<std::vector<LockStatus>> read_list(const Rows& rows);
+
+[[nodiscard]] Statement ask_history(const Statements& statements, const HistoryQuery& query);
+[[nodiscard]] Result<std::vector<AuditEvent>> read_history(const Rows& rows);
+
+[[nodiscard]] Statement ask_watch(const Statements& statements, const Clock& clock, const Watch& watch);
+/// Whether what the watch waits for may have happened.
+[[nodiscard]] bool read_watch(const Rows& rows, const Watch& watch);
+
+/// The instant that a test's clock puts in place of the server's.
+[[nodiscard]] std::optional<std::int64_t> judged(const Clock& clock);
+[[nodiscard]] base::ByteView bytes_of(const std::string& text);
+
+}  // namespace holdfast::stores::postgres

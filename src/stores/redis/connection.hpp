@@ -1,0 +1,53 @@
+#pragma once
+
+#include "stores/redis/command.hpp"
+#include "stores/redis/message.hpp"
+#include "stores/redis/stream.hpp"
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace holdfast::stores::redis {
+
+/// Why there is no answer.
+struct Broken {
+    bool sent = false;  ///< The server may have acted.
+    std::string why{};
+};
+
+/// What an error of the server means. None of these errors leaves a change behind.
+[[nodiscard]] std::optional<Error> known_refusal(const Address& address, std::string_view text);
+/// The same, for commands that change nothing.
+[[nodiscard]] Error refusal(const Address& address, std::string_view text);
+
+/// One connection to a server that has accepted us and is not a replica. For one thread at a time.
+class Connection {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Address& address, const Patience& patience);
+
+    /// Sends all commands at once and reads their answers, of which each may be an error. Who gets no answer
+    /// must not use the connection again.
+    [[nodiscard]] std::expected<std::vector<Message>, Broken> exchange(std::span<const Command> commands,
+                                                                       const Patience& patience);
+
+    /// Nobody has closed it, as far as can be known.
+    [[nodiscard]] bool is_alive() const { return stream_.is_quiet(); }
+
+    /// For listening: a command whose answers are read with `receive_now`.
+    [[nodiscard]] std::expected<void, std::string> send(const Command& command, const Patience& patience);
+    /// What has arrived, if it is complete.
+    [[nodiscard]] std::expected<std::optional<Message>, std::string> receive_now();
+    [[nodiscard]] int fd() const { return stream_.fd(); }
+
+private:
+    explicit Connection(Stream stream);
+    [[nodiscard]] Result<void> introduce(const Address& address, const Patience& patience);
+    [[nodiscard]] std::expected<std::optional<Message>, std::string> next();
+    [[nodiscard]] std::expected<Message, std::string> receive(const Patience& patience);
+
+    Stream stream_;
+    std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
+};
+
+}  // namespace holdfast::stores::redis

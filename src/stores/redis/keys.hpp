@@ -1,0 +1,38 @@
+#pragma once
+
+#include "holdfast/lease.hpp"
+
+#include <string>
+
+namespace holdfast::stores::redis {
+
+/// How our keys are called. The braces make Redis Cluster keep all of them on one node, as a script needs it.
+/// No key ever has a time to live: only keys without one are safe from eviction.
+class Keys {
+public:
+    explicit Keys(const std::string& prefix) : root_("{" + prefix + "}:") {}
+
+    /// A hash: the format and the store_id.
+    [[nodiscard]] std::string store() const { return root_ + "store"; }
+    /// Sorted sets of names, for lists: all, those that are held, and all by the time of their newest event.
+    [[nodiscard]] std::string names() const { return root_ + "names"; }
+    [[nodiscard]] std::string held() const { return root_ + "held"; }
+    [[nodiscard]] std::string changed() const { return root_ + "changed"; }
+
+    /// A hash: `ver`, another one with every change; `rec`, the record; `t:ID`, the tickets. Also the channel on
+    /// which its changes are announced.
+    [[nodiscard]] std::string lock(const LockName& name) const { return root_ + "lock:" + name.text(); }
+    /// Sorted sets of ticket ids: by their number, and by the time when they run out.
+    [[nodiscard]] std::string queue(const LockName& name) const { return root_ + "queue:" + name.text(); }
+    [[nodiscard]] std::string alive(const LockName& name) const { return root_ + "alive:" + name.text(); }
+    /// A list of events, oldest first.
+    [[nodiscard]] std::string audit(const LockName& name) const { return root_ + "audit:" + name.text(); }
+
+    /// The channel on which the owner of a ticket hears that its turn may have come.
+    [[nodiscard]] std::string turn(const LockId& ticket) const { return root_ + "turn:" + ticket.text(); }
+
+private:
+    std::string root_;
+};
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,5 @@
+#include "stores/module.hpp"
+
+#include "stores/redis/redis_store.hpp"
+
+HOLDFAST_STORE_MODULE(holdfast::stores::open_redis_store, holdfast::stores::redis_schema)

@@ -1,0 +1,160 @@
+#include "stores/redis/redis_store.hpp"
+
+#include "stores/batch/sealed.hpp"
+#include "stores/redis/hints.hpp"
+#include "stores/redis/reading.hpp"
+#include "stores/redis/script_text.hpp"
+#include "stores/redis/standing.hpp"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+namespace holdfast::stores {
+namespace {
+
+using namespace redis;
+using std::chrono::milliseconds;
+
+/// How old a decision may be when it is written. What was judged by the clock of the look still holds then, to
+/// within what a holder keeps in reserve.
+constexpr milliseconds oldest_decision{1000};
+/// The longest sleep without looking: a hint may be lost.
+constexpr milliseconds longest_sleep{1000};
+
+milliseconds up_to(milliseconds most) {
+    thread_local std::minstd_rand random(std::random_device{}());
+    return milliseconds{std::uniform_int_distribution<milliseconds::rep>(0, most.count())(random)};
+}
+
+class RedisStore final : public Store {
+public:
+    RedisStore(std::string url, Address address, const Clock& clock)
+        : url_(std::move(url)), remote_(address, clock), hints_(std::move(address)) {}
+
+    /// Connects, and learns what the server promises.
+    Result<void> connect(Deadline deadline) {
+        auto standing = standing_of(remote_.pool(), deadline);
+        if (!standing) return std::unexpected(standing.error());
+        standing_ = std::move(*standing);
+        if (const auto found = remote_.confirm(deadline); !found) return std::unexpected(found.error());
+        return {};
+    }
+
+    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        Batch batch(requests);
+        std::vector<Sight> sights(batch.wanted().size());
+        auto looked = remote_.look(batch.wanted(), IfMissing::create, deadline);
+        for (int attempt = 0;; ++attempt) {
+            if (!looked) return std::unexpected(looked.error());
+            for (std::size_t i = 0; i < sights.size(); ++i) {
+                const LockName& name = batch.wanted()[i].name;
+                batch.found(name, view_of(looked->answer.value(), i, name, looked->now, sights[i]));
+            }
+            auto replies = batch.run(looked->now);
+            if (batch.changes().empty()) return replies;
+
+            const Window window{looked->outline.time - slewing, looked->outline.time + oldest_decision};
+            ScriptCall call = remote_.begin_commit(batch.wanted(), sights, window);
+            add_changes(call, remote_.keys(), batch.wanted(), sights, batch.changes(), looked->now);
+            looked = remote_.commit(call, deadline);
+            if (looked && looked->outline.kind == Outline::Kind::done) return replies;
+            // Somebody else was faster. The answer shows how things are now, so it is worth trying at once; after
+            // that, who waits for different times does not meet again.
+            if (looked && deadline.passed(remote_.clock()))
+                return fail(Errc::store_unavailable, "others changed the lock again and again; nothing was changed");
+            if (looked && attempt > 1)
+                std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
+        }
+    }
+
+    Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
+        return read_status(remote_, name, deadline);
+    }
+
+    Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
+        return read_list(remote_, query, deadline);
+    }
+
+    Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
+        return read_history(remote_, query, deadline);
+    }
+
+    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+        const Clock& clock = remote_.clock();
+        // Listening comes first, then the look: what happens in between is not missed.
+        Hints::Ear ear(hints_, watch.ticket ? remote_.keys().turn(*watch.ticket) : remote_.keys().lock(watch.name));
+        ear.wait_until_listening(std::min(deadline.remaining(clock), longest_sleep), watch.stop);
+        while (!deadline.passed(clock) && !watch.stop.stop_requested()) {
+            const auto sleep = time_to_sleep(watch, deadline);
+            if (!sleep) return std::unexpected(sleep.error());
+            if (*sleep == milliseconds{0}) return {};
+            if (ear.wait(std::min(*sleep, deadline.remaining(clock)), watch.stop) && watch.ticket) return {};
+        }
+        return {};
+    }
+
+    StoreInfo info() const override { return {url_, remote_.store_id(), standing_.grade, standing_.reasons}; }
+
+    std::vector<Finding> examine(Deadline deadline) override {
+        const auto found = remote_.confirm(deadline);
+        if (!found) return {{"reachable", false, found.error().message}};
+        std::vector<Finding> findings{
+            {"reachable", true, *found ? "the store is there" : "not created yet; the first use will"}};
+        auto standing = standing_of(remote_.pool(), deadline);
+        if (!standing) return {{"reachable", false, standing.error().message}};
+        std::ranges::move(standing->findings, std::back_inserter(findings));
+        return findings;
+    }
+
+private:
+    /// Until the lock may be different for the watcher by the mere passing of time, or should be looked at again.
+    /// Zero if it is different already.
+    Result<milliseconds> time_to_sleep(const Watch& watch, Deadline deadline) {
+        Wanted wanted{.name = watch.name, .depth = watch.ticket ? 1U : 0U};
+        if (watch.ticket) wanted.own_tickets.push_back(*watch.ticket);
+        const auto looked = remote_.look({&wanted, 1}, IfMissing::nothing, deadline);
+        if (!looked) return std::unexpected(looked.error());
+        LockView view{.record = kernel::blank(watch.name)};
+        if (looked->exists()) {
+            Sight sight;
+            auto found = view_of(looked->answer.value(), 0, watch.name, looked->now, sight);
+            if (!found) return std::unexpected(found.error());
+            view = std::move(*found);
+        }
+        // Never all at the same moment.
+        const milliseconds polling = longest_sleep - up_to(longest_sleep / 4);
+        const auto& held = view.record.held;
+        const Instant opens = held ? held->lease.expires_at : looked->now;
+        if (!watch.ticket) {
+            if (view.record.seq != watch.seen_seq) return milliseconds{0};
+            return polling;
+        }
+        const auto first = std::ranges::min_element(view.tickets, {}, [&](const kernel::Ticket& ticket) {
+            return std::pair(ticket.expires_at <= looked->now, ticket.number);
+        });
+        const bool is_first = first == view.tickets.end() || first->lock_id == *watch.ticket;
+        if (!is_first) return polling;
+        return std::clamp(opens - looked->now, milliseconds{0}, polling);
+    }
+
+    const std::string url_;
+    Remote remote_;
+    Hints hints_;
+    Standing standing_{};  ///< Set once, before the store is shared.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_redis_store(base::Url url, const Clock& clock) {
+    auto address = Address::of(url);
+    if (!address) return std::unexpected(address.error());
+    if (auto none = url.expect_no_parameters(); !none) return std::unexpected(none.error());
+    auto store = std::make_unique<RedisStore>(url.redacted(), std::move(*address), clock);
+    if (auto connected = store->connect(Deadline::never()); !connected) return std::unexpected(connected.error());
+    return store;
+}
+
+std::string_view redis_schema() { return script_text; }
+
+}  // namespace holdfast::stores

@@ -1,0 +1,51 @@
+#include "stores/redis/remote.hpp"
+
+namespace holdfast::stores::redis {
+
+Remote::Remote(Address address, const Clock& clock)
+    : clock_(clock), pool_(std::move(address), clock), keys_(pool_.address().prefix) {}
+
+std::optional<StoreId> Remote::store_id() const {
+    const std::scoped_lock lock(mutex_);
+    return store_id_;
+}
+
+Result<Looked> Remote::run(const ScriptCall& call, Effect effect, Deadline deadline) {
+    auto answer = run_script(pool_, call, effect, deadline);
+    if (!answer) return std::unexpected(answer.error());
+    auto outline = outline_of(answer->value(), pool_.address());
+    if (!outline) return std::unexpected(outline.error());
+    if (outline->store_id) {
+        const std::scoped_lock lock(mutex_);
+        if (!store_id_) store_id_ = outline->store_id;
+    }
+    const Instant now = clock_.judges().value_or(outline->time);
+    return Looked{*outline, std::move(*answer), now};
+}
+
+Result<Looked> Remote::look(std::span<const Wanted> wanted, IfMissing missing, Deadline deadline) {
+    Terms terms{.known = store_id(), .judged = clock_.judges()};
+    // One that was there and is gone is not created again: its locks may be held.
+    if (missing == IfMissing::create && !terms.known) terms.proposed = StoreId::random();
+    ScriptCall call = call_for(keys_, terms, wanted, {});
+    add_nothing(call);
+    return run(call, Effect::none, deadline);
+}
+
+ScriptCall Remote::begin_commit(std::span<const Wanted> wanted, std::span<const Sight> sights,
+                                const Window& window) const {
+    return call_for(keys_, {.known = store_id(), .judged = clock_.judges(), .window = window}, wanted, sights);
+}
+
+Result<Looked> Remote::commit(const ScriptCall& call, Deadline deadline) {
+    return run(call, Effect::changes, deadline);
+}
+
+Result<std::optional<Instant>> Remote::confirm(Deadline deadline) {
+    const auto looked = look({}, IfMissing::nothing, deadline);
+    if (!looked) return std::unexpected(looked.error());
+    if (!looked->exists()) return std::nullopt;
+    return looked->now;
+}
+
+}  // namespace holdfast::stores::redis

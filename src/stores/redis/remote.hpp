@@ -1,0 +1,53 @@
+#pragma once
+
+#include "stores/redis/round.hpp"
+
+#include <mutex>
+
+namespace holdfast::stores::redis {
+
+enum class IfMissing { nothing, create };
+
+/// An answer of the script.
+struct Looked {
+    Outline outline{};
+    Message answer;
+    Instant now{};  ///< By which the protocol judges.
+
+    [[nodiscard]] bool exists() const { return outline.kind != Outline::Kind::none; }
+};
+
+/// One store in one server, and what this process knows of it. May be used by any thread.
+class Remote {
+public:
+    Remote(Address address, const Clock& clock);
+
+    /// Reads locks.
+    [[nodiscard]] Result<Looked> look(std::span<const Wanted> wanted, IfMissing missing, Deadline deadline);
+    /// Writes what `call` says, unless something changed: then it is a look.
+    [[nodiscard]] Result<Looked> commit(const ScriptCall& call, Deadline deadline);
+    /// Begins a call of `commit` that is to happen in `window`.
+    [[nodiscard]] ScriptCall begin_commit(std::span<const Wanted> wanted, std::span<const Sight> sights,
+                                          const Window& window) const;
+
+    /// Succeeds if what was read just now is of the store that this process knows: a store that was flushed
+    /// must not be taken for an empty one. The clock, or nothing if nobody has created the store yet.
+    [[nodiscard]] Result<std::optional<Instant>> confirm(Deadline deadline);
+
+    [[nodiscard]] Pool& pool() { return pool_; }
+    [[nodiscard]] const Keys& keys() const { return keys_; }
+    [[nodiscard]] const Clock& clock() const { return clock_; }
+    [[nodiscard]] std::optional<StoreId> store_id() const;
+
+private:
+    [[nodiscard]] Result<Looked> run(const ScriptCall& call, Effect effect, Deadline deadline);
+
+    const Clock& clock_;
+    Pool pool_;
+    const Keys keys_;
+
+    mutable std::mutex mutex_;
+    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Never changes once it is known.
+};
+
+}  // namespace holdfast::stores::redis

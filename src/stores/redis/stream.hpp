@@ -1,0 +1,44 @@
+#pragma once
+
+#include "base/fd.hpp"
+#include "stores/redis/patience.hpp"
+#include "stores/redis/tls.hpp"
+
+#include <expected>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace holdfast::stores::redis {
+
+/// Bytes to and from the server, over TLS or not. Every wait has an end.
+class Stream {
+public:
+    /// Connects and, for TLS, has verified the server when it returns.
+    [[nodiscard]] static Result<Stream> open(const Address& address, const Patience& patience);
+
+    Stream(Stream&&) = default;
+    Stream& operator=(Stream&&) = default;
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+
+    /// An error means that the end of `bytes` never left, so that no server can have acted on them.
+    [[nodiscard]] std::expected<void, std::string> write(std::string_view bytes, const Patience& patience);
+    /// At least one byte.
+    [[nodiscard]] std::expected<std::size_t, std::string> read(std::span<char> into, const Patience& patience);
+    /// What is there already; zero if nothing is.
+    [[nodiscard]] std::expected<std::size_t, std::string> read_now(std::span<char> into);
+    /// Nothing to read and not closed: what a connection between two requests looks like.
+    [[nodiscard]] bool is_quiet() const;
+
+private:
+    explicit Stream(base::Fd socket) : socket_(std::move(socket)) {}
+    [[nodiscard]] std::expected<void, std::string> shake_hands(const Patience& patience);
+    [[nodiscard]] std::expected<void, std::string> send_all(std::string_view bytes, const Patience& patience) const;
+    [[nodiscard]] std::expected<std::size_t, std::string> receive(std::span<char> into) const;
+
+    base::Fd socket_;
+    std::unique_ptr<TlsSession> tls_{};
+};
+
+}  // namespace holdfast::stores::redis

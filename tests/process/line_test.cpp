@@ -1,0 +1,123 @@
+// Goal: real processes are served in the order of their tickets; who dies in the queue holds the others up no
+// longer than its ticket lives, and who leaves holds them up not at all. Method: waiters that are processes
+// of their own, each queued before the next one starts; the audit log tells who was granted, and when.
+#include "client/waiter.hpp"
+#include "process/shared_store.hpp"
+#include "support/matchers.hpp"
+#include "support/process.hpp"
+#include "support/requests.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Line : public testing::TestWithParam<std::string> {
+protected:
+    void SetUp() override { must(store()->apply_one(first_, patient())); }
+
+    /// A process that waits for the lock, is granted it, and gives it back.
+    [[nodiscard]] Process waiter(const std::string& who, std::chrono::milliseconds ticket = 1min) {
+        const std::uint64_t before = status().waiters;
+        Process process = Process::fork([this, who, ticket] {
+            const auto own = store();
+            const Acquire wanted = queued(by(who, name_, 1h), ticket);
+            must(client::acquire_in_turn(*own, wanted, host_clock(), {}));
+            must(own->apply_one(release(wanted), patient()));
+            return 0;
+        });
+        while (status().waiters == before) std::this_thread::yield();
+        return process;
+    }
+    /// One that runs the command; it ends at once when it is told to.
+    [[nodiscard]] Process command(std::vector<std::string> words) {
+        const std::uint64_t before = status().waiters;
+        words.insert(words.begin(), HOLDFAST_PROGRAM);
+        words.insert(words.end(), {"--store", url(), "--wait", "10m", "--quiet", name_.text()});
+        if (words[1] == "run") words.insert(words.end(), {"--", "true"});
+        Process process = Process::run(words);
+        while (status().waiters == before) std::this_thread::yield();
+        return process;
+    }
+
+    [[nodiscard]] LockStatus status() { return must(store()->inspect(name_, patient())); }
+    void let_go() { must(store()->apply_one(release(first_), patient())); }
+
+    /// Who was granted the lock after the first holder, in order.
+    [[nodiscard]] std::vector<std::string> served() {
+        std::vector<std::string> holders;
+        for (const AuditEvent& event : must(store()->history({.name = name_}, patient())))
+            if (event.kind == EventKind::acquired && event.seq > 1) holders.push_back(event.holder.text);
+        return holders;
+    }
+
+    TempFolder folder_;
+    [[nodiscard]] std::string url() const { return url_in(folder_.path(), GetParam()); }
+    /// Opened for each use, because a connection of SQLite must not be there when a child is forked.
+    [[nodiscard]] std::unique_ptr<Store> store() const { return open_shared(url()); }
+    const LockName name_ = lock("deploy/web");
+    const Acquire first_ = by_alice(name_, 1h);
+};
+
+TEST_P(Line, EightProcessesAreServedInTheOrderOfTheirTickets) {
+    std::vector<Process> waiters;
+    std::vector<std::string> expected;
+    for (int i = 0; i < 8; ++i) {
+        expected.push_back("waiter " + std::to_string(i));
+        waiters.push_back(waiter(expected.back()));
+    }
+    let_go();
+    for (Process& waiting : waiters) EXPECT_EQ(waiting.wait(), Exit{.status = 0});
+    EXPECT_EQ(served(), expected);
+}
+
+TEST_P(Line, AKilledWaiterIsSkippedWhenItsTicketHasRunOut) {
+    Process victim = waiter("victim", 2s);
+    Process next = waiter("next");
+    victim.send(SIGKILL);
+    EXPECT_EQ(victim.wait(), Exit{.signal = SIGKILL});
+    const Instant killed = host_clock().wall();
+    let_go();
+    EXPECT_EQ(next.wait(), Exit{.status = 0});
+    EXPECT_THAT(served(), testing::ElementsAre("next"));
+    const auto events = must(store()->history({.name = name_}, patient()));
+    fmt::print("{}: a waiter with a ticket of 2 s was skipped {} after it was killed\n", GetParam(),
+               std::chrono::round<std::chrono::milliseconds>(events.at(2).at - killed).count());
+}
+
+// Their tickets live for several seconds more, and nobody may have to wait for that.
+TEST_P(Line, AWaiterThatIsToldToStopLeavesTheLineAtOnce) {
+    for (const std::string verb : {"run", "acquire"}) {
+        for (const int signal : {SIGTERM, SIGINT}) {
+            Process leaving = command({verb});
+            leaving.send(signal);
+            EXPECT_EQ(leaving.wait(), Exit{.status = 128 + signal}) << verb;
+            EXPECT_EQ(status().waiters, 0U) << verb;
+        }
+    }
+}
+
+TEST_P(Line, WhoLeavesAnOpenLockMakesRoomForTheNext) {
+    // A stopped process is first, so the lock stays open until it goes.
+    Process leaving = command({"run"});
+    Process next = waiter("next");
+    leaving.send(SIGSTOP);
+    let_go();
+    EXPECT_EQ(status().state, LockState::free);
+    leaving.send(SIGTERM);
+    leaving.send(SIGCONT);
+    EXPECT_EQ(next.wait(), Exit{.status = 0});
+    EXPECT_THAT(served(), testing::Contains("next"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Line, testing::ValuesIn(shared_schemes()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace holdfast::tests

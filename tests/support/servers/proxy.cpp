@@ -1,0 +1,163 @@
+#include "support/servers/proxy.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <utility>
+#include <vector>
+
+namespace holdfast::tests {
+namespace {
+
+sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+}
+
+base::Fd tcp_socket() { return base::Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+/// Small pieces must not wait for each other.
+void send_at_once(int socket) {
+    const int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+using Piece = std::vector<char>;
+
+/// What is there; empty at the end.
+Piece read_piece(int socket) {
+    Piece piece(65536);
+    const ssize_t size = recv(socket, piece.data(), piece.size(), 0);
+    piece.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    return piece;
+}
+
+bool write_piece(int socket, const Piece& piece) {
+    for (std::size_t sent = 0; sent < piece.size();) {
+        const ssize_t size = send(socket, piece.data() + sent, piece.size() - sent, MSG_NOSIGNAL);
+        if (size <= 0) return false;
+        sent += static_cast<std::size_t>(size);
+    }
+    return true;
+}
+
+}  // namespace
+
+Proxy::Proxy(std::uint16_t server_port)
+    : server_port_(server_port), listening_(tcp_socket()), nudged_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* const where = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listening_.get(), where, size) != 0 || listen(listening_.get(), 64) != 0 ||
+        getsockname(listening_.get(), where, &size) != 0)
+        throw std::runtime_error("the proxy cannot listen");
+    port_ = ntohs(address.sin_port);
+    thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+Proxy::~Proxy() {
+    thread_.request_stop();
+    nudge();
+}
+
+void Proxy::arrange(std::uint64_t count, Fate fate) {
+    const std::scoped_lock lock(mutex_);
+    until_ = count;
+    arranged_ = fate;
+    happened_ = false;
+}
+
+bool Proxy::has_happened() const {
+    const std::scoped_lock lock(mutex_);
+    return happened_;
+}
+
+std::uint64_t Proxy::messages() const {
+    const std::scoped_lock lock(mutex_);
+    return messages_;
+}
+
+void Proxy::cut() {
+    {
+        const std::scoped_lock lock(mutex_);
+        cut_ = true;
+    }
+    nudge();
+}
+
+void Proxy::nudge() const { eventfd_write(nudged_.get(), 1); }
+
+void Proxy::work(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        std::vector<pollfd> ready{{listening_.get(), POLLIN, 0}, {nudged_.get(), POLLIN, 0}};
+        for (const Link& link : links_) {
+            ready.push_back({link.client.get(), POLLIN, 0});
+            ready.push_back({link.server.get(), POLLIN, 0});
+        }
+        poll(ready.data(), ready.size(), -1);
+        eventfd_t ignored = 0;
+        eventfd_read(nudged_.get(), &ignored);
+        {
+            const std::scoped_lock lock(mutex_);
+            if (std::exchange(cut_, false)) links_.clear();
+        }
+        std::size_t i = 2;
+        for (auto link = links_.begin(); link != links_.end(); i += 2) {
+            // What the server said before the client went on comes first.
+            const bool whole =
+                (ready[i + 1].revents == 0 || from_server(*link)) && (ready[i].revents == 0 || from_client(*link));
+            link = whole ? std::next(link) : links_.erase(link);
+        }
+        if (ready[0].revents != 0) accept_one();
+    }
+}
+
+void Proxy::accept_one() {
+    Link link{.client = base::Fd(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)), .server = tcp_socket()};
+    const sockaddr_in server = loopback(server_port_);
+    // A server that is not there is one that refuses connections.
+    if (!link.client || connect(link.server.get(), reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0)
+        return;
+    send_at_once(link.client.get());
+    send_at_once(link.server.get());
+    links_.push_back(std::move(link));
+}
+
+std::optional<Fate> Proxy::next_fate() {
+    const std::scoped_lock lock(mutex_);
+    ++messages_;
+    if (until_ == 0 || --until_ > 0) return std::nullopt;
+    if (arranged_ != Fate::lose_reply) happened_ = true;
+    return arranged_;
+}
+
+bool Proxy::from_client(Link& link) {
+    const Piece piece = read_piece(link.client.get());
+    if (piece.empty()) return false;
+    if (!link.client_spoke_last && !link.fate) link.fate = next_fate();
+    link.client_spoke_last = true;
+    if (link.fate == Fate::lose_request) return false;
+    return write_piece(link.server.get(), piece);
+}
+
+bool Proxy::from_server(Link& link) {
+    const Piece piece = read_piece(link.server.get());
+    if (piece.empty()) return false;
+    link.client_spoke_last = false;
+    if (link.fate == Fate::no_reply) return true;
+    if (link.fate == Fate::lose_reply) {
+        const std::scoped_lock lock(mutex_);
+        happened_ = true;
+        return false;
+    }
+    return write_piece(link.client.get(), piece);
+}
+
+}  // namespace holdfast::tests

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "base/fd.hpp"
+
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace holdfast::tests {
+
+/// What becomes of a message that a client sends.
+enum class Fate {
+    lose_request,  ///< It never arrives, and the connection breaks.
+    lose_reply,    ///< It arrives and is worked on; when the answer begins, it is dropped and the connection breaks.
+    no_reply,      ///< It arrives, but neither its answer nor anything after it gets through. The connection stays.
+};
+
+/// Stands between clients and a server on loopback, and loses what the test says, counted in messages and never in
+/// time. A message is what a client sends before it waits for the server, however many pieces that takes on the way.
+class Proxy {
+public:
+    explicit Proxy(std::uint16_t server_port);
+    Proxy(const Proxy&) = delete;
+    Proxy& operator=(const Proxy&) = delete;
+    ~Proxy();
+
+    [[nodiscard]] std::uint16_t port() const { return port_; }
+
+    /// Decides about the `count`-th message from now on, of any client; 1 is the next. Replaces what was arranged
+    /// before.
+    void arrange(std::uint64_t count, Fate fate);
+    /// Whether what was arranged has come to pass.
+    [[nodiscard]] bool has_happened() const;
+    /// How many messages came since the proxy exists.
+    [[nodiscard]] std::uint64_t messages() const;
+    /// Breaks all connections that there are.
+    void cut();
+
+private:
+    struct Link {
+        base::Fd client;
+        base::Fd server;
+        bool client_spoke_last = false;
+        std::optional<Fate> fate{};  ///< Of the message that is under way.
+    };
+
+    void work(const std::stop_token& stop);
+    void accept_one();
+    [[nodiscard]] bool from_client(Link& link);
+    [[nodiscard]] bool from_server(Link& link);
+    [[nodiscard]] std::optional<Fate> next_fate();
+    void nudge() const;
+
+    const std::uint16_t server_port_;
+    base::Fd listening_;
+    base::Fd nudged_;
+    std::uint16_t port_ = 0;
+    std::list<Link> links_{};  ///< Of the thread alone.
+
+    mutable std::mutex mutex_;
+    std::uint64_t messages_ = 0;  ///< Guarded by mutex_.
+    std::uint64_t until_ = 0;     ///< Guarded by mutex_. Messages left until the arranged one; 0: none is arranged.
+    Fate arranged_ = Fate::lose_reply;  ///< Guarded by mutex_.
+    bool happened_ = false;             ///< Guarded by mutex_.
+    bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
+
+    std::jthread thread_;
+};
+
+}  // namespace holdfast::tests
