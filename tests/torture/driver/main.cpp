@@ -78,19 +78,21 @@ int run(Options options) {
     Recorder recorder(history.string(), "nemesis");
     recorder.line(first_line(options));
     {
-        auto store = holdfast::open_store(stage->url());
+        auto store = holdfast::open_store(stage->inner_url());
         if (!store) throw std::runtime_error(store.error().message);
         Crew crew(options, stage->url(), folder.path());
         Nemesis(options, *stage, crew, **store, recorder).rage();
         if (!crew.dismiss(patience)) fmt::print("somebody did not get every lock once more\n");
     }
     // Opened anew: what counts is what is stored.
-    const auto store = holdfast::open_store(stage->url());
+    const auto store = holdfast::open_store(stage->inner_url());
     if (!store) throw std::runtime_error(store.error().message);
     dump_audit(**store, recorder);
     dump_journals(folder.path(), recorder);
     const int status = judge(history);
-    const fs::path kept = options.keep.value_or(fmt::format("torture-{}-{}.history", kind, options.seed));
+    const fs::path kept = options.keep
+                              ? fs::path(*options.keep)
+                              : fs::temp_directory_path() / fmt::format("torture-{}-{}.history", kind, options.seed);
     if (status != 0 || options.keep) {
         fs::copy_file(history, kept, fs::copy_options::overwrite_existing);
         fmt::print("the history is in {}\n", kept.string());

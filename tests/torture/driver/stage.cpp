@@ -2,12 +2,14 @@
 
 #include "support/servers/clock.hpp"
 #include "support/servers/kinds.hpp"
+#include "support/servers/proxy.hpp"
 #include "support/temp_folder.hpp"
 
 #include <fmt/format.h>
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 
 namespace torture {
@@ -55,21 +57,24 @@ private:
     TempFolder folder_;
 };
 
-/// A store in a server of its own, whose clock can be moved where the server asks libc for the time.
+/// What a proxy does to the next message.
+const std::map<std::string, Fate>& fates() {
+    static const std::map<std::string, Fate> fates{
+        {"lost_request", Fate::lose_request}, {"lost_reply", Fate::lose_reply}, {"silence", Fate::no_reply}};
+    return fates;
+}
+
+/// A store in a server of its own, behind a proxy that loses messages. Its clock can be moved where the server asks
+/// libc for the time.
 class ServerStage final : public Stage {
 public:
-    explicit ServerStage(std::string kind) : kind_(std::move(kind)), server_(start()) {}
+    explicit ServerStage(std::string kind) : kind_(std::move(kind)), server_(start()), proxy_(server_->port()) {}
 
-    [[nodiscard]] std::string url() const override {
-        const std::string place = fmt::format("127.0.0.1:{}", server_->port());
-        if (kind_ == "postgres")
-            return fmt::format("postgres://{}:{}@{}/postgres", server_user_name, server_password, place);
-        if (kind_ == "mysql") return fmt::format("mysql://{}:{}@{}/torture", server_user_name, server_password, place);
-        if (kind_ == "redis") return fmt::format("redis://:{}@{}/0", server_password, place);
-        return fmt::format("etcd://{}/torture", place);
-    }
+    [[nodiscard]] std::string url() const override { return url_at(proxy_.port()); }
+    [[nodiscard]] std::string inner_url() const override { return url_at(server_->port()); }
     [[nodiscard]] std::vector<std::string> faults() const override {
-        std::vector<std::string> faults{"server_kill", "server_stop"};
+        std::vector<std::string> faults{"server_kill", "server_stop", "cut"};
+        for (const auto& [name, fate] : fates()) faults.push_back(name);
         if (kind_ != "etcd") faults.emplace_back("clock");
         return faults;
     }
@@ -77,13 +82,25 @@ public:
         if (fault == "server_kill") server_->kill();
         if (fault == "server_stop") server_->send(SIGSTOP);
         if (fault == "clock") clock_.step(step);
+        if (fault == "cut") proxy_.cut();
+        if (fates().contains(fault)) proxy_.arrange(1, fates().at(fault));
     }
     void finish(const std::string& fault) override {
         if (fault == "server_kill") server_->start();
         if (fault == "server_stop") server_->send(SIGCONT);
+        // Who got no answer waits for it as long as its own patience lasts, unless the connection breaks.
+        if (fault == "silence") proxy_.cut();
     }
 
 private:
+    [[nodiscard]] std::string url_at(std::uint16_t port) const {
+        const std::string place = fmt::format("127.0.0.1:{}", port);
+        if (kind_ == "postgres")
+            return fmt::format("postgres://{}:{}@{}/postgres", server_user_name, server_password, place);
+        if (kind_ == "mysql") return fmt::format("mysql://{}:{}@{}/torture", server_user_name, server_password, place);
+        if (kind_ == "redis") return fmt::format("redis://:{}@{}/0", server_password, place);
+        return fmt::format("etcd://{}/torture", place);
+    }
     [[nodiscard]] std::unique_ptr<Server> start() const {
         const ServerOptions options{.environment = clock_.environment()};
         if (kind_ == "postgres") return start_postgres_server(options);
@@ -99,6 +116,7 @@ private:
     std::string kind_;
     ServerClock clock_{};
     std::unique_ptr<Server> server_;
+    Proxy proxy_;
 };
 
 }  // namespace

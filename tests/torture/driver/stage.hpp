@@ -12,7 +12,10 @@ class Stage {
 public:
     virtual ~Stage() = default;
 
+    /// What clients open.
     [[nodiscard]] virtual std::string url() const = 0;
+    /// The same store for who looks at it, past whatever loses messages.
+    [[nodiscard]] virtual std::string inner_url() const { return url(); }
     /// The faults that it can suffer, beside those of its clients.
     [[nodiscard]] virtual std::vector<std::string> faults() const { return {}; }
     /// Begins and ends a fault. `step` is by how much a clock moves.
