@@ -40,9 +40,13 @@ public:
 
     void begin(const std::string&, std::chrono::milliseconds) override {
         fs::remove_all(copy());
-        fs::copy(live(), copy(), fs::copy_options::recursive);
-        // The index of a write-ahead log belongs to the processes that had it open.
-        fs::remove(copy() / "store-shm");
+        fs::create_directory(copy());
+        for (const auto& entry : fs::recursive_directory_iterator(live())) {
+            const fs::path target = copy() / fs::relative(entry.path(), live());
+            // Pipes are no data, and the index of a write-ahead log belongs to the processes that had it open.
+            if (entry.is_directory()) fs::create_directory(target, entry.path());
+            if (entry.is_regular_file() && entry.path().filename() != "store-shm") fs::copy_file(entry.path(), target);
+        }
     }
     void finish(const std::string&) override {
         fs::remove_all(live());
