@@ -8,6 +8,9 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BENCH ?=
 SCALE ?= 10
+STORE ?= file
+FAULTS ?=
+SECONDS ?= 60
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 # The build folders share one cache, because paths in it are relative to the project.
@@ -25,7 +28,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test bench torture lint format install clean
+.PHONY: help build run test test-long bench torture lint format install clean
 .PHONY: test-release test-asan test-tsan tidy packages
 
 help: ## List these targets
@@ -59,7 +62,13 @@ test-asan test-tsan: test-%:
 	@cmake --build build/$* --target sanitized_tests
 	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-exclude '^($(NOT_UNDER_SANITIZERS))$$'
 
-torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
+torture: ## Torture a store with the faults of a seed: STORE=file FAULTS=kill,stop SECONDS=60 SEED=1
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target torture
+	@build/bin/torture --store $(STORE) --faults "$(FAULTS)" --seconds $(SECONDS) --seed $(SEED)
+
+test-long: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
 	@scripts/install-packages.sh build test
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build

@@ -136,6 +136,17 @@ TEST(BatchTest, NobodyTakesOverWithinTheMarginOfAnExpiry) {
     EXPECT_THAT(answer(renewal(alice), noon + 30s), RefusedWith(Errc::lock_expired)) << "the holder gains nothing";
 }
 
+// The margin holds a lease for longer, as if the clock stood still; a place in the queue must not pay for that.
+TEST(BatchTest, ATicketTakenWithinTheMarginLastsAsLongAsAnyOther) {
+    const LockView held = after({by_alice(lock("x"), 30s)});
+    const std::vector<Request> requests{queued(by_bob(lock("x")), 3s)};
+    Batch batch(requests);
+    EXPECT_THAT(run(batch, {held}, noon + 34s, 5s)[0], RefusedWith(Errc::lock_conflict));
+    ASSERT_THAT(batch.changes(), SizeIs(1)) << "swept out before it was ever stored";
+    ASSERT_THAT(batch.changes().front().put, SizeIs(1));
+    EXPECT_EQ(batch.changes().front().put.front().expires_at, noon + 37s);
+}
+
 TEST(SealedTest, WhatWasAlteredIsNeverReadAsSomethingElse) {
     const kernel::Record record = after({by_alice(lock("x"))}).record;
     base::Bytes bytes = sealed(record, noon);

@@ -146,7 +146,11 @@ Reply Batch::decide(const Request& request, Instant now, milliseconds margin) {
     }
     std::ranges::move(decision.events, std::back_inserter(lock.change.events));
     if (decision.drop_ticket) lock.drop(*decision.drop_ticket, now);
-    if (decision.put_ticket) lock.put(*decision.put_ticket, now);
+    if (decision.put_ticket) {
+        // Judged as of an earlier moment, it would be over before its time, and its owner last in line again.
+        decision.put_ticket->expires_at += now - at;
+        lock.put(*decision.put_ticket, now);
+    }
     return std::move(decision.reply);
 }
 

@@ -1,0 +1,152 @@
+#include "checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace checker {
+namespace {
+
+/// What the calls that name one lock_id say about it. `certain` leaves out what a restore may have undone.
+struct Told {
+    std::uint64_t certain_grants = 0;
+    std::uint64_t acquired = 0;  ///< ok or unknown.
+    std::uint64_t handed_over = 0;
+    std::uint64_t certain_extensions = 0;
+    std::uint64_t renewed = 0;
+    std::uint64_t certain_releases = 0;
+    std::uint64_t released = 0;
+    std::uint64_t certain_breaks = 0;
+    std::uint64_t broken = 0;
+    Token token = 0;
+    std::size_t line = 0;
+};
+
+/// What the audit says about it.
+struct Written {
+    std::uint64_t grants = 0;
+    std::uint64_t extensions = 0;
+    std::uint64_t releases = 0;
+    std::uint64_t breaks = 0;
+    Token token = 0;
+    std::size_t line = 0;
+};
+
+class AuditCheck {
+public:
+    AuditCheck(const History& history, const LockHistory& lock, Verdict& verdict)
+        : history_(history), lock_(lock), verdict_(verdict) {}
+
+    void run() {
+        walk();
+        for (const Op& op : lock_.ops) listen(op);
+        for (const auto& [id, told] : told_) compare(id, told);
+        for (const auto& [id, written] : written_)
+            if (written.grants > 0 && told_[id].acquired + told_[id].handed_over == 0)
+                flag("a grant that nobody asked for, or that was reported as refused", written.line, written.line);
+        verdict_.counts["audit events"] += lock_.audit.size();
+    }
+
+private:
+    void flag(const std::string& what, std::size_t first, std::size_t second) {
+        verdict_.flag("C4", lock_.name + ": " + what, first, second);
+    }
+
+    /// The events must tell one story: who has the lock after each of them.
+    void walk() {
+        std::string holder;
+        const Audit* last = nullptr;
+        for (const Audit& event : lock_.audit) {
+            const std::size_t before = last == nullptr ? event.line : last->line;
+            if (event.seq != (last == nullptr ? 0 : last->seq) + 1) flag("an event is missing", before, event.line);
+            Written& written = written_[event.id];
+            if (written.line == 0) written.line = event.line;
+            if (event.kind == "acquired" || event.kind == "stolen" || event.kind == "transferred" ||
+                event.kind == "override_approved") {
+                const std::string& expected = event.kind == "acquired" ? std::string() : event.from;
+                if (holder != expected) flag("granted while another lease was there", before, event.line);
+                if (++written.grants > 1) flag("one lease was granted twice", written.line, event.line);
+                written.token = event.token;
+                holder = event.id;
+            } else if (event.kind != "override_requested" && event.kind != "override_denied") {
+                if (holder != event.id) flag(event.kind + " by somebody who did not hold it", before, event.line);
+                if (event.kind == "renewed" || event.kind == "revived") ++written.extensions;
+                if (event.kind == "released") ++written.releases;
+                if (event.kind == "broken") ++written.breaks;
+                if (event.kind == "released" || event.kind == "broken") holder.clear();
+            }
+            last = &event;
+        }
+        if (!lock_.state) return;
+        const State& state = *lock_.state;
+        if (last != nullptr && (state.seq != last->seq || state.token != last->token || state.id != holder))
+            flag("the lock is not what its last event says", last->line, state.line);
+        if (state.chain == "broken") flag("the audit chain is broken", state.line, state.line);
+    }
+
+    /// What was acknowledged between the copy and its restore may be gone, and the operator knows.
+    [[nodiscard]] bool may_be_undone(const Op& op) const {
+        return std::ranges::any_of(history_.faults, [&](const Fault& fault) {
+            return fault.kind == "restore" && op.ended >= fault.from && op.begun <= fault.ended;
+        });
+    }
+
+    void listen(const Op& op) {
+        if (op.ending == Ending::refused) return;
+        const bool certain = op.ending == Ending::ok && !may_be_undone(op);
+        const std::uint64_t one = certain ? 1 : 0;
+        Told& told = told_[op.kind == "transfer" ? op.to : op.id];
+        if (certain && told.line == 0) told.line = op.end_line;
+        if (op.kind == "acquire" || op.kind == "transfer") {
+            // The first grants; what is granted again to the same lock_id is a renewal.
+            if (op.kind == "acquire" && told.certain_grants > 0) told.certain_extensions += one;
+            told.certain_grants += one;
+            ++(op.kind == "acquire" ? told.acquired : told.handed_over);
+            if (certain) told.token = op.granted;
+        } else if (op.kind == "renew") {
+            told.certain_extensions += one;
+            ++told.renewed;
+        } else if (op.kind == "release" || op.kind == "cancel") {
+            if (op.kind == "release") told.certain_releases += one;
+            ++told.released;
+        } else if (op.kind == "break") {
+            told.certain_breaks += one;
+            ++told.broken;
+        }
+    }
+
+    void compare(const std::string& id, const Told& told) {
+        const Written written = written_[id];
+        const std::size_t line = written.line == 0 ? told.line : written.line;
+        if (told.certain_grants > 0 && (written.grants == 0 || written.token != told.token))
+            flag(fmt::format("token {} was acknowledged and is not in the audit", told.token), told.line, line);
+        if (written.extensions < told.certain_extensions)
+            flag(fmt::format("{} renewals were acknowledged and {} are in the audit", told.certain_extensions,
+                             written.extensions),
+                 told.line, line);
+        const std::uint64_t repeats = told.acquired > 0 ? told.acquired - 1 : 0;
+        if (written.extensions > told.renewed + repeats)
+            flag(fmt::format("{} renewals are in the audit and {} were asked for", written.extensions,
+                             told.renewed + repeats),
+                 told.line, line);
+        if (written.releases < std::min<std::uint64_t>(told.certain_releases, 1))
+            flag("a release was acknowledged and is not in the audit", told.line, line);
+        if (written.releases > 0 && told.released == 0) flag("released by nobody", told.line, line);
+        if (written.breaks < told.certain_breaks || written.breaks > told.broken)
+            flag("breaks acknowledged and breaks in the audit differ", told.line, line);
+    }
+
+    const History& history_;
+    const LockHistory& lock_;
+    Verdict& verdict_;
+    std::map<std::string, Told> told_{};
+    std::map<std::string, Written> written_{};
+};
+
+}  // namespace
+
+void check_audit(const History& history, const LockHistory& lock, Verdict& verdict) {
+    AuditCheck(history, lock, verdict).run();
+}
+
+}  // namespace checker

@@ -1,0 +1,106 @@
+#include "checks.hpp"
+
+#include <algorithm>
+
+namespace checker {
+namespace {
+
+template <class Test>
+bool any_op(const History& history, Test test) {
+    return std::ranges::any_of(history.locks,
+                               [&](const auto& lock) { return std::ranges::any_of(lock.second.ops, test); });
+}
+
+/// A victim that was in a call, or trusted a lease.
+bool met_somebody(const History& history, const Fault& fault) {
+    const bool busy = any_op(history, [&](const Op& op) {
+        return op.process == fault.process && op.begun <= fault.begun && op.returned > fault.begun;
+    });
+    return busy || std::ranges::any_of(history.locks, [&](const auto& lock) {
+               return std::ranges::any_of(lock.second.beliefs, [&](const Belief& belief) {
+                   return belief.process == fault.process && belief.at <= fault.begun && belief.until > fault.begun;
+               });
+           });
+}
+
+/// A holder whose lease ran out while it was stopped.
+bool outlasted_a_lease(const History& history, const Fault& fault) {
+    return std::ranges::any_of(history.locks, [&](const auto& lock) {
+        return std::ranges::any_of(lock.second.beliefs, [&](const Belief& belief) {
+            return belief.process == fault.process && !belief.lost && belief.at <= fault.begun &&
+                   belief.until > fault.begun && belief.until < fault.ended;
+        });
+    });
+}
+
+/// Somebody was left without an answer, or without a store.
+bool was_noticed(const History& history, const Fault& fault) {
+    return any_op(history, [&](const Op& op) {
+        const bool failed = op.why == "E_OUTCOME_UNKNOWN" || op.why == "E_STORE_UNAVAILABLE";
+        return failed && op.begun <= fault.ended && op.returned >= fault.begun;
+    });
+}
+
+/// Somebody's clock ran, or a call was under way.
+bool met_anybody(const History& history, const Fault& fault) {
+    return any_op(history, [&](const Op& op) { return op.begun <= fault.ended && op.returned >= fault.begun; });
+}
+
+/// Something that was acknowledged is gone.
+bool undid_something(const History& history, const Fault& fault) {
+    return std::ranges::any_of(history.locks, [&](const auto& lock) {
+        return std::ranges::any_of(lock.second.ops, [&](const Op& op) {
+            return op.kind == "acquire" && op.ending == Ending::ok && op.begun > fault.from && op.ended < fault.begun &&
+                   std::ranges::none_of(lock.second.audit, [&](const Audit& event) { return event.id == op.id; });
+        });
+    });
+}
+
+bool bit(const History& history, const Fault& fault) {
+    if (fault.kind == "kill") return met_somebody(history, fault);
+    if (fault.kind == "stop") return outlasted_a_lease(history, fault);
+    if (fault.kind == "restore") return undid_something(history, fault);
+    if (fault.kind == "clock" || fault.kind == "delay") return met_anybody(history, fault);
+    return was_noticed(history, fault);
+}
+
+}  // namespace
+
+void count_bites(const History& history, Verdict& verdict) {
+    for (const Fault& fault : history.faults) {
+        ++verdict.injected[fault.kind];
+        verdict.bitten[fault.kind] += bit(history, fault) ? 1 : 0;
+    }
+    // Not a fault of its own: what a stop is for.
+    verdict.bitten["stale"] = verdict.counts["stale writes refused"] + verdict.counts["stale writes accepted"];
+    for (const std::string& kind : history.required)
+        if (verdict.bitten[kind] == 0) verdict.missing.push_back(kind);
+    if (!history.control) return;
+    // Without a fence the register must suffer; a run in which it does not shows nothing.
+    if (verdict.counts["lost updates"] == 0) verdict.missing.emplace_back("lost updates without the fence");
+    std::erase_if(verdict.violations, [](const Violation& violation) {
+        return violation.check == "C5" || violation.check == "C6" ||
+               violation.what.find("by force") != std::string::npos;
+    });
+}
+
+Verdict judge(const History& history) {
+    Verdict verdict;
+    for (const auto& [name, lock] : history.locks) {
+        check_tokens(lock, verdict);
+        check_beliefs(history, lock, verdict);
+        check_audit(history, lock, verdict);
+        check_register(lock, verdict);
+        check_liveness(history, lock, verdict);
+        check_breaks(lock, verdict);
+        for (const Op& op : lock.ops) {
+            ++verdict.counts["calls"];
+            verdict.counts["calls with unknown outcome"] += op.ending == Ending::unknown ? 1 : 0;
+        }
+    }
+    verdict.counts["locks"] = history.locks.size();
+    count_bites(history, verdict);
+    return verdict;
+}
+
+}  // namespace checker

@@ -1,0 +1,126 @@
+#include "torture/driver/crew.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <system_error>
+
+namespace torture {
+
+using holdfast::tests::Exit;
+using holdfast::tests::Process;
+
+Crew::Crew(const Options& options, std::string url, std::filesystem::path folder)
+    : options_(options), url_(std::move(url)), folder_(std::move(folder)), members_(options.clients) {
+    start_all();
+}
+
+std::string program(const std::string& name) {
+    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
+std::string Crew::name_of(std::size_t place) const { return fmt::format("c{}.{}", place, members_[place].generation); }
+
+std::optional<std::size_t> Crew::place_of(const std::string& name) const {
+    for (std::size_t place = 0; place < members_.size(); ++place)
+        if (name_of(place) == name) return place;
+    return std::nullopt;
+}
+
+std::size_t Crew::stopped() const {
+    return static_cast<std::size_t>(std::ranges::count(members_, true, &Member::stopped));
+}
+
+void Crew::start(std::size_t place) {
+    Member& member = members_[place];
+    ++member.generation;
+    // Every process has its own seed, which follows from that of the run.
+    const std::uint64_t seed = options_.seed * 1'000'003 + place * 10'007 + member.generation;
+    std::vector<std::string> command{program("torture_client"),
+                                     url_,
+                                     name_of(place),
+                                     folder_.string(),
+                                     std::to_string(options_.ttl.count()),
+                                     std::to_string(seed),
+                                     options_.guard ? "on" : "off"};
+    command.insert(command.end(), options_.workloads.begin(), options_.workloads.end());
+    member.process.emplace(Process::run(command));
+    if (member.process->read_line() != "ready") throw std::runtime_error(name_of(place) + " did not start");
+}
+
+void Crew::kill(std::size_t place) {
+    Member& member = members_[place];
+    member.process->send(SIGKILL);
+    if (member.process->wait() != Exit{.signal = SIGKILL})
+        throw std::runtime_error(name_of(place) + " ended before it was killed");
+    member.process.reset();
+    member.stopped = false;
+}
+
+void Crew::replace(std::size_t place) {
+    kill(place);
+    start(place);
+}
+
+void Crew::stop(std::size_t place) {
+    members_[place].process->send(SIGSTOP);
+    siginfo_t info{};
+    // A signal is sent in no time, but taken when its process gets to it.
+    if (waitid(P_PID, static_cast<id_t>(members_[place].process->pid()), &info, WSTOPPED | WEXITED | WNOWAIT) != 0)
+        throw std::system_error(errno, std::generic_category(), "waitid");
+    members_[place].stopped = true;
+}
+
+void Crew::resume(std::size_t place) {
+    members_[place].process->send(SIGCONT);
+    members_[place].stopped = false;
+}
+
+void Crew::kill_all() {
+    for (std::size_t place = 0; place < members_.size(); ++place) kill(place);
+}
+
+void Crew::start_all() {
+    for (std::size_t place = 0; place < members_.size(); ++place) start(place);
+}
+
+void Crew::expect_all_alive() {
+    for (std::size_t place = 0; place < members_.size(); ++place) {
+        siginfo_t info{};
+        const int status =
+            waitid(P_PID, static_cast<id_t>(members_[place].process->pid()), &info, WEXITED | WNOHANG | WNOWAIT);
+        if (status != 0 || info.si_pid != 0)
+            throw std::runtime_error(fmt::format("{} ended by itself, with {}", name_of(place), info.si_status));
+    }
+}
+
+bool Crew::dismiss(std::chrono::seconds patience) {
+    for (const Member& member : members_) member.process->send(SIGTERM);
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    bool all = true;
+    for (std::size_t place = 0; place < members_.size(); ++place) {
+        Process& process = *members_[place].process;
+        const holdfast::base::Fd watched(static_cast<int>(syscall(SYS_pidfd_open, process.pid(), 0)));
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        pollfd ended{watched.get(), POLLIN, 0};
+        if (poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) == 1) {
+            if (const Exit end = process.wait(); end != Exit{.status = 0})
+                throw std::runtime_error(fmt::format("{} ended with status {} or signal {}", name_of(place),
+                                                     end.status.value_or(-1), end.signal.value_or(0)));
+            members_[place].process.reset();
+            continue;
+        }
+        all = false;
+        kill(place);
+    }
+    return all;
+}
+
+}  // namespace torture

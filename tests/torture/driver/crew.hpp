@@ -1,0 +1,59 @@
+#pragma once
+
+#include "support/process.hpp"
+#include "torture/driver/options.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torture {
+
+/// One of the programs beside this one. A long run is made from a copy of them, which a build does not replace.
+[[nodiscard]] std::string program(const std::string& name);
+
+/// The clients of a run: real processes that a nemesis kills and stops.
+class Crew {
+public:
+    Crew(const Options& options, std::string url, std::filesystem::path folder);
+
+    [[nodiscard]] std::size_t size() const { return members_.size(); }
+    /// `c2.5`: the fifth process in the second place.
+    [[nodiscard]] std::string name_of(std::size_t place) const;
+    /// Whose place a name is; empty if its process is gone.
+    [[nodiscard]] std::optional<std::size_t> place_of(const std::string& name) const;
+    [[nodiscard]] bool is_stopped(std::size_t place) const { return members_[place].stopped; }
+    [[nodiscard]] std::size_t stopped() const;
+
+    /// SIGKILL, and a new process in its place.
+    void replace(std::size_t place);
+    /// SIGSTOP; returns when it has come to a halt.
+    void stop(std::size_t place);
+    void resume(std::size_t place);
+
+    void kill_all();
+    void start_all();
+
+    /// Throws if a client ended without being told to.
+    void expect_all_alive();
+    /// SIGTERM: everybody takes every lock once more. False: somebody did not come back in time, and was killed.
+    [[nodiscard]] bool dismiss(std::chrono::seconds patience);
+
+private:
+    struct Member {
+        std::optional<holdfast::tests::Process> process{};
+        std::uint64_t generation = 0;
+        bool stopped = false;
+    };
+    void start(std::size_t place);
+    void kill(std::size_t place);
+
+    const Options& options_;
+    std::string url_;
+    std::filesystem::path folder_;
+    std::vector<Member> members_;
+};
+
+}  // namespace torture

@@ -1,0 +1,144 @@
+#include "torture/driver/nemesis.hpp"
+
+#include "torture/client/workloads.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace torture {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// In the middle of the range are lengths that matter: around and beyond a ttl.
+milliseconds part_of(milliseconds ttl, std::uint64_t percent) { return ttl * static_cast<std::int64_t>(percent) / 100; }
+
+}  // namespace
+
+Choices::Choices(const Options& options) : options_(options), random_(options.seed) {
+    // What happens to clients is cheap and common; what happens to the store stops everybody.
+    for (const std::string& fault : options.faults)
+        weighted_.insert(weighted_.end(), fault == "kill" || fault == "stop" ? 4 : 1, fault);
+}
+
+Choice Choices::next() {
+    // All is drawn every time, so that what one fault needs does not change what the next one gets.
+    Choice choice;
+    choice.fault = weighted_[below(weighted_.size())];
+    choice.pause = milliseconds{below(500)};
+    choice.place = below(options_.clients);
+    const std::string& workload = options_.workloads[below(options_.workloads.size())];
+    const bool guarded = std::ranges::find(options_.workloads, "register") != options_.workloads.end();
+    // Who stops should be in the middle of work that a fence protects: that is what a stop is for.
+    const std::vector<std::string> locks = locks_of(choice.fault == "stop" && guarded ? "register" : workload);
+    choice.lock = locks[below(locks.size())];
+    const std::uint64_t percent = below(100);
+    choice.length = choice.fault == "stop" || choice.fault == "server_stop" ? part_of(options_.ttl, 150 + percent)
+                                                                            : part_of(options_.ttl, 5 + percent / 2);
+    const std::array<milliseconds, 4> steps{2 * options_.ttl, -2s, 1h, -5s};
+    choice.step = steps[below(steps.size())];
+    return choice;
+}
+
+Nemesis::Nemesis(const Options& options, Stage& stage, Crew& crew, holdfast::Store& store, Recorder& recorder)
+    : options_(options), stage_(stage), crew_(crew), store_(store), recorder_(recorder) {}
+
+void Nemesis::rage() {
+    Choices choices(options_);
+    const auto end = steady_clock::now() + options_.time;
+    for (std::uint64_t round = 1; options_.rounds ? round <= *options_.rounds : steady_clock::now() < end; ++round) {
+        const Choice choice = choices.next();
+        fmt::print("fault {}: after {} ms {} (client {}, lock {}, {} ms)\n", round, choice.pause.count(), choice.fault,
+                   choice.place, choice.lock, choice.length.count());
+        rest(choice.pause);
+        inflict(choice);
+        crew_.expect_all_alive();
+    }
+    while (!due_.empty()) rest(10ms);
+    recorder_.line(fmt::format(R"({{"e":"heal","t":{}}})", now_ns()));
+}
+
+void Nemesis::inflict(const Choice& choice) {
+    if (choice.fault == "restore") return restore(choice);
+    const std::int64_t begun = now_ns();
+    if (choice.fault == "kill") {
+        const std::size_t victim = victim_of(choice);
+        const std::string name = crew_.name_of(victim);
+        crew_.replace(victim);
+        return record("kill", name, begun);
+    }
+    if (choice.fault == "stop") {
+        // Some must go on: who is stopped is only missed by others.
+        const std::size_t victim = victim_of(choice);
+        if (crew_.is_stopped(victim) || crew_.stopped() * 3 >= crew_.size()) return;
+        crew_.stop(victim);
+        due_.emplace(steady_clock::now() + choice.length, [this, begun, name = crew_.name_of(victim)] {
+            const auto place = crew_.place_of(name);
+            if (!place) return;  // Killed in the meantime.
+            record("stop", name, begun);
+            crew_.resume(*place);
+        });
+        return;
+    }
+    stage_.begin(choice.fault, choice.step);
+    if (choice.fault != "clock") rest(choice.length);
+    stage_.finish(choice.fault);
+    record(choice.fault, "", begun);
+}
+
+/// As `docs/reference/stores.md` says: everybody stops, the backup is put in place, everybody starts.
+void Nemesis::restore(const Choice& choice) {
+    const std::int64_t copied = now_ns();
+    std::vector<std::size_t> running;
+    for (std::size_t place = 0; place < crew_.size(); ++place)
+        if (!crew_.is_stopped(place)) running.push_back(place);
+    for (const std::size_t place : running) crew_.stop(place);
+    stage_.begin("restore", choice.step);
+    for (const std::size_t place : running) crew_.resume(place);
+    rest(choice.length);
+    const std::int64_t begun = now_ns();
+    crew_.kill_all();
+    stage_.finish("restore");
+    record("restore", "", begun, copied);
+    crew_.start_all();
+}
+
+std::size_t Nemesis::victim_of(const Choice& choice) const {
+    // From the chosen lock on, the first whose holder is at work.
+    std::vector<std::string> locks = locks_of(choice.lock.substr(0, choice.lock.find('/')));
+    std::ranges::rotate(locks, std::ranges::find(locks, choice.lock));
+    for (const std::string& lock : locks) {
+        const auto name = holdfast::LockName::parse(lock);
+        const auto seen = store_.inspect(*name, holdfast::Deadline::in(holdfast::host_clock(), 200ms));
+        const auto place = seen && seen->lease ? crew_.place_of(seen->lease->holder.text) : std::nullopt;
+        if (place && !crew_.is_stopped(*place)) return *place;
+    }
+    return choice.place;
+}
+
+void Nemesis::record(const std::string& fault, const std::string& victim, std::int64_t begun, std::int64_t copied) {
+    recorder_.line(fmt::format(R"({{"e":"fault","kind":"{}","p":"{}","t":{},"t1":{},"from":{}}})", fault, victim, begun,
+                               now_ns(), copied));
+}
+
+void Nemesis::rest(milliseconds time) {
+    const auto end = steady_clock::now() + time;
+    for (auto now = steady_clock::now(); now < end; now = steady_clock::now()) {
+        const auto next = due_.empty() ? end : std::min(end, due_.begin()->first);
+        if (next > now) std::this_thread::sleep_for(next - now);
+        resume_due(steady_clock::now());
+    }
+}
+
+void Nemesis::resume_due(steady_clock::time_point now) {
+    while (!due_.empty() && due_.begin()->first <= now) {
+        due_.begin()->second();
+        due_.erase(due_.begin());
+    }
+}
+
+}  // namespace torture
