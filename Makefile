@@ -24,7 +24,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test bench torture lint format install clean
+.PHONY: help build run test bench torture mutants lint format install clean
 .PHONY: test-release test-asan test-tsan tidy packages
 
 help: ## List these targets
@@ -64,6 +64,10 @@ torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
 	@cmake --build build
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --label-regex '^process$$' --timeout 86400
+
+mutants: ## Plant known bugs one by one and check that a test finds each
+	@scripts/install-packages.sh build test
+	@scripts/mutants.sh
 
 bench: ## Measure what an operation costs
 	@scripts/install-packages.sh build bench
