@@ -24,7 +24,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test bench torture mutants lint format install clean
+.PHONY: help build run test bench torture mutants model lint format install clean
 .PHONY: test-release test-asan test-tsan tidy packages
 
 help: ## List these targets
@@ -68,6 +68,10 @@ torture: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
 mutants: ## Plant known bugs one by one and check that a test finds each
 	@scripts/install-packages.sh build test
 	@scripts/mutants.sh
+
+model: ## Search the models of the protocol exhaustively, with and without faults
+	@scripts/install-packages.sh model
+	@scripts/model.sh
 
 bench: ## Measure what an operation costs
 	@scripts/install-packages.sh build bench

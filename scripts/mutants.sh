@@ -34,7 +34,7 @@ build() { nice ninja -C "$copy/build" -j "$jobs" "$@" >"$copy/build.log" 2>&1; }
 run_test() {
   local program=$1 test=$2
   # In a shell of its own, which keeps to itself that the program was killed.
-  bash -c 'cd "$1" && timeout 120 "bin/$2" "--gtest_filter=$3"' run "$copy/build" "$program" "$test" \
+  bash -c 'cd "$1" && timeout 120 "bin/$2" "--gtest_filter=$3" || exit 1' run "$copy/build" "$program" "$test" \
     >"$copy/test.log" 2>&1
 }
 
