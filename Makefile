@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SCALE ?= 10
+SECONDS ?= 60
+SEEDS ?= 100000
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 # The build folders share one cache, because paths in it are relative to the project.
@@ -24,7 +26,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test bench torture mutants model lint format install clean
+.PHONY: help build run test bench torture mutants model fuzz simulate lint format install clean
 .PHONY: test-release test-asan test-tsan tidy packages
 
 help: ## List these targets
@@ -72,6 +74,18 @@ mutants: ## Plant known bugs one by one and check that a test finds each
 model: ## Search the models of the protocol exhaustively, with and without faults
 	@scripts/install-packages.sh model
 	@scripts/model.sh
+
+fuzz: ## Search every decoder with libFuzzer: SECONDS=60 for each
+	@scripts/install-packages.sh build test fuzz
+	@scripts/configure.sh fuzz
+	@cmake --build build/fuzz --target fuzzers
+	@scripts/fuzz.sh $(SECONDS)
+
+simulate: ## Play simulated weather from random seeds: SEEDS=100000 SEED=...
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target simulate
+	@build/bin/simulate --seeds $(SEEDS) --from $(SEED)
 
 bench: ## Measure what an operation costs
 	@scripts/install-packages.sh build bench
