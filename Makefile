@@ -11,6 +11,7 @@ SCALE ?= 10
 STORE ?= file
 FAULTS ?=
 SECONDS ?= 60
+SEEDS ?= 100000
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 # The build folders share one cache, because paths in it are relative to the project.
@@ -28,7 +29,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long bench torture lint format install clean
+.PHONY: help build run test test-long bench torture mutants model fuzz simulate lint format install clean
 .PHONY: test-release test-asan test-tsan tidy packages
 
 help: ## List these targets
@@ -74,6 +75,26 @@ test-long: ## Run the process tests longer, from a random seed: SCALE=10 SEED=..
 	@cmake --build build
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --label-regex '^process$$' --timeout 86400
+
+mutants: ## Plant known bugs one by one and check that a test finds each
+	@scripts/install-packages.sh build test
+	@scripts/mutants.sh
+
+model: ## Search the models of the protocol exhaustively, with and without faults
+	@scripts/install-packages.sh model
+	@scripts/model.sh
+
+fuzz: ## Search every decoder with libFuzzer: SECONDS=60 for each
+	@scripts/install-packages.sh build test fuzz
+	@scripts/configure.sh fuzz
+	@cmake --build build/fuzz --target fuzzers
+	@scripts/fuzz.sh $(SECONDS)
+
+simulate: ## Play simulated weather from random seeds: SEEDS=100000 SEED=...
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target simulate
+	@build/bin/simulate --seeds $(SEEDS) --from $(SEED)
 
 bench: ## Measure, beside what people would use instead: BENCH=P1,P9
 	@scripts/install-packages.sh build bench

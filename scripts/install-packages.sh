@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the groups that are named, and only those that are missing.
-# usage: scripts/install-packages.sh build|test|lint|bench...
+# usage: scripts/install-packages.sh build|test|lint|bench|model|fuzz...
 set -euo pipefail
 
 packages_of() {
@@ -9,8 +9,10 @@ packages_of() {
     test) echo libgtest-dev libgmock-dev librapidcheck-dev strace faketime postgresql-15 mariadb-server-core mariadb-client-core redis-server etcd-server pgbouncer ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
     bench) echo libbenchmark-dev ;;
+    model) echo spin gcc ;;
+    fuzz) echo clang-19 libclang-rt-19-dev ;;
     *)
-      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint and bench" >&2
+      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, model and fuzz" >&2
       exit 64
       ;;
   esac

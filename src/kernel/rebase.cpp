@@ -10,8 +10,11 @@ using std::chrono::milliseconds;
 /// Below this a difference is slewing, or the moment between two readings, and not a step.
 constexpr milliseconds noise{100};
 
+/// No clock is as far off as this. A mark that says so was not written by us, and must not make sums overflow.
+constexpr milliseconds farthest{std::int64_t{1} << 53};
+
 milliseconds step_between(const ClockMark& then, const ClockMark& mark) {
-    const milliseconds step = mark.offset - then.offset;
+    const milliseconds step = mark.offset - std::clamp(then.offset, -farthest, farthest);
     return step > -noise && step < noise ? milliseconds{0} : step;
 }
 

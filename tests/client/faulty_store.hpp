@@ -3,6 +3,7 @@
 #include "holdfast/store.hpp"
 
 #include <atomic>
+#include <functional>
 #include <optional>
 
 namespace holdfast::tests {
@@ -17,12 +18,15 @@ public:
     void heal() { cut_ = false; }
     /// The next so many calls are carried out, and their answers lost: `outcome_unknown`.
     void lose_answers(int count) { lost_answers_ = count; }
+    /// From now on this is called when a call was carried out and before its answer arrives.
+    void before_answers(std::function<void()> hook) { before_answers_ = std::move(hook); }
     [[nodiscard]] int applied() const { return applied_; }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         ++applied_;
         if (cut_) return unreachable();
         auto replies = inner_.apply(requests, deadline);
+        if (before_answers_) before_answers_();
         if (lost_answers_ > 0) {
             --lost_answers_;
             return fail(Errc::outcome_unknown, "the answer was lost");
@@ -55,6 +59,7 @@ private:
     std::atomic<bool> cut_ = false;
     std::atomic<int> lost_answers_ = 0;
     std::atomic<int> applied_ = 0;
+    std::function<void()> before_answers_;
 };
 
 }  // namespace holdfast::tests

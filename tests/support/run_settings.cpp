@@ -15,9 +15,9 @@ int scaled(int rounds) {
     return std::max(1, static_cast<int>(rounds * scale));
 }
 
-std::uint64_t seed_of(std::string_view what) {
+std::uint64_t seed_of(std::string_view what, std::optional<std::uint64_t> fallback) {
     const char* text = std::getenv("HOLDFAST_SEED");
-    const std::uint64_t seed = text == nullptr ? std::random_device{}() : std::stoull(text);
+    const std::uint64_t seed = text != nullptr ? std::stoull(text) : fallback ? *fallback : std::random_device{}();
     fmt::print("{}: HOLDFAST_SEED={}\n", what, seed);
     return seed;
 }

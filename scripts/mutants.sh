@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Plants the bugs of tests/mutants one after the other in a copy of the tree, and looks whether the test that is named
+# in the patch finds each of them.
+# usage: scripts/mutants.sh [NAME]...   (all without a name; ends with 1 if one survives)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+project=$PWD
+# Below build/, so that a second run compiles only what has changed.
+copy=$project/build/mutants
+jobs=${JOBS:-$(nproc)}
+names=("$@")
+if [[ ${#names[@]} -eq 0 ]]; then
+  for patch in tests/mutants/*.patch; do names+=("$(basename "$patch" .patch)"); done
+fi
+
+# The copy has its own place in the cache of the compiler: paths count from its root.
+export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+
+field() { sed -n "s/^$2: //p" "tests/mutants/$1.patch"; }
+
+# Content decides, not time: a run that was broken off leaves a planted bug behind.
+copy_tree() {
+  local file
+  while IFS= read -r -d '' file; do
+    [[ -f $file ]] || continue
+    cmp -s "$file" "$copy/$file" || install -D --mode="$(stat -c %a "$file")" "$file" "$copy/$file"
+  done < <(git ls-files -z --cached --others --exclude-standard)
+}
+
+build() { nice ninja -C "$copy/build" -j "$jobs" "$@" >"$copy/build.log" 2>&1; }
+
+# A hang counts as a failure, because in a test run it is one.
+run_test() {
+  local program=$1 test=$2
+  # In a shell of its own, which keeps to itself that the program was killed.
+  bash -c 'cd "$1" && timeout 120 "bin/$2" "--gtest_filter=$3" || exit 1' run "$copy/build" "$program" "$test" \
+    >"$copy/test.log" 2>&1
+}
+
+ran_something() { grep -qE '^\[==========\] [1-9][0-9]* tests? from .* ran' "$copy/test.log"; }
+
+# Without the bug the test must pass; otherwise finding it would mean nothing.
+check_without_bugs() {
+  local programs=() name
+  for name in "${names[@]}"; do programs+=("$(field "$name" Program)"); done
+  if ! build "${programs[@]}"; then
+    cat "$copy/build.log" >&2
+    exit 1
+  fi
+  for name in "${names[@]}"; do
+    if ! run_test "$(field "$name" Program)" "$(field "$name" Test)" || ! ran_something; then
+      cat "$copy/test.log" >&2
+      echo "mutants: $(field "$name" Test) does not pass without the bug, or does not exist" >&2
+      exit 1
+    fi
+  done
+}
+
+# Sets `verdict`; fails if nobody noticed the bug.
+try() {
+  local name=$1 patch=$project/tests/mutants/$1.patch program test noticed=0
+  program=$(field "$name" Program)
+  test=$(field "$name" Test)
+  # Git must take the copy for a folder of its own: to our repository it is an ignored one, and nothing is applied.
+  if ! GIT_CEILING_DIRECTORIES=$project/build git -C "$copy" apply "$patch" 2>"$copy/build.log"; then
+    verdict="does not apply"
+    noticed=1
+  elif ! build "$program"; then
+    verdict="does not build"
+    noticed=1
+  elif run_test "$program" "$test"; then
+    verdict="NOT FOUND by $program $test"
+    noticed=1
+  else
+    verdict="found by $program $test"
+  fi
+  copy_tree
+  return "$noticed"
+}
+
+for name in "${names[@]}"; do
+  row="| [$name]($name.patch) | $(field "$name" What) | \`$(field "$name" Program)\` | \`$(field "$name" Test)\` |"
+  if ! grep -qxF "$row" tests/mutants/README.md; then
+    printf 'mutants: tests/mutants/README.md lacks this row:\n%s\n' "$row" >&2
+    exit 1
+  fi
+done
+mkdir -p "$copy"
+copy_tree
+"$copy/scripts/configure.sh" release HOLDFAST_TESTS=ON
+check_without_bugs
+survivors=0
+for name in "${names[@]}"; do
+  try "$name" || survivors=$((survivors + 1))
+  printf '%-28s %s\n' "$name" "$verdict"
+done
+echo "mutants: $((${#names[@]} - survivors)) of ${#names[@]} found"
+[[ $survivors -eq 0 ]]
