@@ -22,7 +22,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 
 # What the sanitizers do not run: tests of the tree, of the documents and of the installation, whose
 # subject is not our code in motion.
-NOT_UNDER_SANITIZERS := tidy|docs|install
+NOT_UNDER_SANITIZERS := tidy|docs|install|torture
 
 # A sanitizer makes everything several times slower; it looks for other things than rare timings.
 SANITIZER_SCALE ?= 0.25
