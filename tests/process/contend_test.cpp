@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class Contend : public testing::TestWithParam<std::string> {
 protected:
-    [[nodiscard]] std::string url() const { return url_in(folder_.path(), GetParam()); }
+    [[nodiscard]] const std::string& url() const { return url_; }
 
     /// `count` processes ask for `name` at once; what they were told.
     [[nodiscard]] std::vector<AnswerLine> contend(const LockName& name, int count) const {
@@ -58,11 +58,13 @@ protected:
     }
 
 private:
-    TempFolder folder_;
+    const TempFolder folder_;
+    /// Known before anybody forks: a server that has to be started belongs to all of them.
+    const std::string url_ = url_in(folder_.path(), GetParam());
 };
 
 TEST_P(Contend, OneOfFiftyProcessesWinsAndTheOthersAreToldWhoItIs) {
-    for (int round = 0; round < scaled(100) && !HasFailure(); ++round) {
+    for (int round = 0; round < rounds_on(GetParam(), 100) && !HasFailure(); ++round) {
         SCOPED_TRACE(testing::Message() << GetParam() << " round " << round);
         const LockName name = lock("round " + std::to_string(round));
         const auto answers = contend(name, 50);
@@ -71,7 +73,7 @@ TEST_P(Contend, OneOfFiftyProcessesWinsAndTheOthersAreToldWhoItIs) {
 }
 
 TEST_P(Contend, FiftyFirstUsesAtOnceMakeOneStore) {
-    for (int round = 0; round < scaled(10) && !HasFailure(); ++round) {
+    for (int round = 0; round < rounds_on(GetParam(), 10) && !HasFailure(); ++round) {
         SCOPED_TRACE(testing::Message() << GetParam() << " round " << round);
         const TempFolder fresh;
         const std::string place = url_in(fresh.path(), GetParam());

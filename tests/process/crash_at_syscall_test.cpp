@@ -198,7 +198,7 @@ TEST_P(CrashAtSyscall, AFailingCallIsNeverAcknowledgedAsSuccess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, CrashAtSyscall,
-                         testing::Combine(testing::ValuesIn(shared_schemes()), testing::ValuesIn(scenarios())),
+                         testing::Combine(testing::ValuesIn(schemes_on_disk()), testing::ValuesIn(scenarios())),
                          [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param).name; });
 
 }  // namespace

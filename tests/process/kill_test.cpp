@@ -50,7 +50,7 @@ std::vector<AnswerLine> answers_in(const std::string& output) {
 
 class Kill : public testing::TestWithParam<std::string> {
 protected:
-    [[nodiscard]] std::string url() const { return url_in(folder_.path(), GetParam()); }
+    [[nodiscard]] const std::string& url() const { return url_; }
 
     /// Starts a victim on `name`, lets it say `lines` lines and live on for `life`; what it reported.
     [[nodiscard]] std::vector<AnswerLine> kill_one(const LockName& name, int lines,
@@ -101,7 +101,9 @@ protected:
     }
 
 private:
-    TempFolder folder_;
+    const TempFolder folder_;
+    /// Known before anybody forks: a server that has to be started belongs to all of them.
+    const std::string url_ = url_in(folder_.path(), GetParam());
 };
 
 TEST_P(Kill, AProcessKilledAtAnyMomentLeavesASoundStore) {
@@ -110,7 +112,7 @@ TEST_P(Kill, AProcessKilledAtAnyMomentLeavesASoundStore) {
     for (int i = 0; i < 20; ++i) locks.push_back({.name = lock("lock " + std::to_string(i))});
     int answered = 0;
     int held = 0;
-    const int rounds = scaled(500);
+    const int rounds = rounds_on(GetParam(), 500);
     for (int round = 0; round < rounds && !HasFailure(); ++round) {
         SCOPED_TRACE(testing::Message() << GetParam() << " round " << round);
         LockStatus& known = locks[static_cast<std::size_t>(round) % locks.size()];

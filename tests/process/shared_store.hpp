@@ -16,6 +16,13 @@ namespace holdfast::tests {
 /// The stores of this build that processes can share.
 [[nodiscard]] std::vector<std::string> shared_schemes();
 
+/// `rounds` as scaled for this run; less where every process first has to prove to a server who it is, which takes
+/// far longer than the lock.
+[[nodiscard]] int rounds_on(const std::string& scheme, int rounds);
+
+/// Those of them that write to the disk by themselves.
+[[nodiscard]] std::vector<std::string> schemes_on_disk();
+
 /// Opens a store by the host's clock. Throws if it does not open: after a crash, that is a failure.
 [[nodiscard]] std::unique_ptr<Store> open_shared(const std::string& url);
 

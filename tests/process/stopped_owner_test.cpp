@@ -106,7 +106,7 @@ TEST_P(StoppedOwner, OthersGoOnAsSoonAsTheOwnerIsKilled) {
     (void)sound_status(*open_shared(url()), lock("x"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, StoppedOwner, testing::ValuesIn(shared_schemes()),
+INSTANTIATE_TEST_SUITE_P(Stores, StoppedOwner, testing::ValuesIn(schemes_on_disk()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
