@@ -114,7 +114,8 @@ protected:
     }
 
 private:
-    TempFolder folder_;
+    const TempFolder folder_;
+    /// Known before anybody forks: a server that has to be started belongs to all of them.
     const std::string url_ = url_in(folder_.path(), GetParam());
 };
 

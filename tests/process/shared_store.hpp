@@ -17,8 +17,10 @@ namespace holdfast::tests {
 
 /// The stores that live in files.
 [[nodiscard]] std::vector<std::string> file_schemes();
+
 /// The stores of this build that processes can share.
 [[nodiscard]] std::vector<std::string> shared_schemes();
+
 /// How much longer than its ttl a lease can last there: what the clock that judges it does not show.
 [[nodiscard]] std::chrono::milliseconds resolution_of(const std::string& scheme);
 

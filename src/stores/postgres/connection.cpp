@@ -182,9 +182,9 @@ bool Connection::drain(const Budget& budget) {
 
 bool Connection::is_gone() {
     pollfd ready{socket(), POLLIN, 0};
-    if (!usable_) return true;
-    if (poll(&ready, 1, 0) > 0 && PQconsumeInput(connection_.get()) != 1) usable_ = false;
-    if (PQstatus(connection_.get()) != CONNECTION_OK) usable_ = false;
+    // A server that ends a session says so first; only behind that comes the end itself.
+    while (usable_ && poll(&ready, 1, 0) > 0)
+        usable_ = PQconsumeInput(connection_.get()) == 1 && PQstatus(connection_.get()) == CONNECTION_OK;
     return !usable_;
 }
 
@@ -244,6 +244,12 @@ void Connection::heard(void* self, const PGresult* notice) {
     const bool warning = field(notice, PG_DIAG_SEVERITY_NONLOCALIZED) == "WARNING";
     if (warning && (code == "01000" || code == "57P01") && field(notice, PG_DIAG_SOURCE_FUNCTION) != "exec_stmt_raise")
         static_cast<Connection*>(self)->half_committed_ = true;
+}
+
+Statement notice_dead_peers() {
+    return Statement(
+        "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), "
+        "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)");
 }
 
 Error error_of(const Fault& fault, std::string_view doing) {

@@ -93,6 +93,9 @@ private:
     bool half_committed_ = false;
 };
 
+/// For a session that is ours alone: lets the server notice soon that we are gone.
+[[nodiscard]] Statement notice_dead_peers();
+
 /// What a fault means for the caller, if nothing was changed. `doing` completes "cannot …".
 [[nodiscard]] Error error_of(const Fault& fault, std::string_view doing);
 

@@ -17,11 +17,6 @@ constexpr milliseconds pause_after_failure{1000};
 
 Boottime real_time() { return host_clock().boottime(); }
 
-/// A peer that is gone must not keep the server's queue of notifications from being cleaned up.
-constexpr std::string_view prepare =
-    "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), "
-    "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)";
-
 }  // namespace
 
 Listener::Listener(const Settings& settings) : settings_(settings), nudged_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -50,7 +45,7 @@ void Listener::listen(Lock& lock, const std::string& channel) {
     if (!connection_ || !connection_->usable()) {
         auto opened = Connection::open(settings_, budget);
         connection_ = opened ? std::move(*opened) : nullptr;
-        trip.emplace_back(prepare);
+        trip.push_back(notice_dead_peers());
         // Those who wait already lost their connection; they are served by this one, too.
         for (const std::string& other : all) trip.emplace_back(fmt::format("LISTEN {}", other));
     }

@@ -2,6 +2,7 @@
 
 #include "kernel/step.hpp"
 #include "stores/postgres/examine.hpp"
+#include "stores/postgres/keeper.hpp"
 #include "stores/postgres/listener.hpp"
 #include "stores/postgres/pool.hpp"
 #include "stores/postgres/schema.hpp"
@@ -33,7 +34,8 @@ public:
           clock_(clock),
           statements_(settings_),
           pool_(settings_),
-          listener_(settings_) {}
+          listener_(settings_),
+          keeper_(settings_) {}
 
     /// Asks the server what it promises, and looks at a store that is there.
     Result<void> check() {
@@ -46,44 +48,25 @@ public:
         standing_ = standing_of(*facts);
         const auto seen = look({}, budget);
         if (!seen) return std::unexpected(seen.error());
+        if (settings_.session) return keeper_.connect(budget);
         return {};
     }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         const Budget budget = Budget::of(clock_, deadline);
-        int conflicts = 0;
-        bool reconnected = false;
-        bool created = false;
-        while (true) {
-            auto connection = pool_.take(budget);
-            if (!connection) return std::unexpected(connection.error());
-            auto applied = apply_once(**connection, settings_, statements_, requests, clock_, budget);
-            if (applied) {
-                pool_.give(std::move(*connection));
-                remember(applied->store_id);
-                return std::move(applied->replies);
-            }
-            const Obstacle& obstacle = applied.error();
-            switch (obstacle.remedy) {
-                case Obstacle::Remedy::create: {
-                    const auto ready = created ? std::unexpected(obstacle.error) : create(**connection, budget);
-                    if (!ready) return std::unexpected(ready.error());
-                    created = true;
-                    break;
-                }
-                case Obstacle::Remedy::repeat:
-                    if (++conflicts > most_conflicts || budget.over()) return std::unexpected(obstacle.error);
-                    std::this_thread::sleep_for(between(milliseconds{1}, milliseconds{10 << conflicts}));
-                    break;
-                case Obstacle::Remedy::reconnect:
-                    if (reconnected || budget.over()) return std::unexpected(obstacle.error);
-                    reconnected = true;
-                    pool_.drop_idle();
-                    break;
-                case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return std::unexpected(obstacle.error);
-            }
-            pool_.give(std::move(*connection));
-        }
+        if (!settings_.session) return apply_all(requests, budget);
+        // The advisory lock comes first: a row that names one which nobody holds may be taken by anybody.
+        keeper_.repair(budget);
+        std::vector<const Acquire*> fresh;
+        for (const Request& request : requests)
+            if (const auto* acquire = std::get_if<Acquire>(&request))
+                if (keeper_.hold(acquire->name, acquire->as.lock_id, budget)) fresh.push_back(acquire);
+        auto replies = apply_all(requests, budget);
+        for (std::size_t i = 0; replies && i < requests.size(); ++i) release_session(requests[i], (*replies)[i]);
+        // Where the outcome is unknown there may be a lease that needs it.
+        if (!replies && replies.error().code != Errc::outcome_unknown)
+            for (const Acquire* acquire : fresh) keeper_.let_go(acquire->name, acquire->as.lock_id);
+        return replies;
     }
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
@@ -156,6 +139,58 @@ public:
 private:
     using Answers = std::vector<Rows>;
 
+    Result<std::vector<Reply>> apply_all(std::span<const Request> requests, const Budget& budget) {
+        const Context context{settings_, statements_, clock_, settings_.session ? &keeper_ : nullptr};
+        int conflicts = 0;
+        bool reconnected = false;
+        bool created = false;
+        while (true) {
+            auto connection = pool_.take(budget);
+            if (!connection) return std::unexpected(connection.error());
+            auto applied = apply_once(**connection, context, requests, budget);
+            if (applied) {
+                pool_.give(std::move(*connection));
+                remember(applied->store_id);
+                return std::move(applied->replies);
+            }
+            const Obstacle& obstacle = applied.error();
+            switch (obstacle.remedy) {
+                case Obstacle::Remedy::create: {
+                    const auto ready = created ? std::unexpected(obstacle.error) : create(**connection, budget);
+                    if (!ready) return std::unexpected(ready.error());
+                    created = true;
+                    break;
+                }
+                case Obstacle::Remedy::repeat:
+                    if (++conflicts > most_conflicts || budget.over()) return std::unexpected(obstacle.error);
+                    std::this_thread::sleep_for(between(milliseconds{1}, milliseconds{10 << conflicts}));
+                    break;
+                case Obstacle::Remedy::reconnect:
+                    if (reconnected || budget.over()) return std::unexpected(obstacle.error);
+                    reconnected = true;
+                    pool_.drop_idle();
+                    break;
+                case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return std::unexpected(obstacle.error);
+            }
+            pool_.give(std::move(*connection));
+        }
+    }
+
+    /// Lets go of the advisory lock of a lease that this request has not got, or has ended.
+    void release_session(const Request& request, const Reply& reply) {
+        if (const auto* acquire = std::get_if<Acquire>(&request)) {
+            if (!reply) keeper_.let_go(acquire->name, acquire->as.lock_id);
+        } else if (const auto* renew = std::get_if<Renew>(&request)) {
+            if (!reply && reply.error().code == Errc::lock_not_held) keeper_.let_go(renew->name, renew->as.lock_id);
+        } else if (const auto* release = std::get_if<Release>(&request)) {
+            keeper_.let_go(release->name, release->as.lock_id);
+        } else if (const auto* cancel = std::get_if<Cancel>(&request)) {
+            keeper_.let_go(cancel->name, cancel->as.lock_id);
+        } else if (const auto* transfer = std::get_if<Transfer>(&request)) {
+            if (reply) keeper_.let_go(transfer->name, transfer->as.lock_id);
+        }
+    }
+
     /// Reads one moment of the store, in one round trip. Empty if nobody has created it.
     Result<std::optional<Answers>> look(std::vector<Statement> questions, const Budget& budget) {
         for (bool again = true;; again = false) {
@@ -211,6 +246,7 @@ private:
     const Statements statements_;
     Pool pool_;
     Listener listener_;
+    Keeper keeper_;        ///< Used with session=on.
     Standing standing_{};  ///< Set before anybody else knows this object.
 
     mutable std::mutex mutex_;

@@ -35,12 +35,14 @@ Statements::Statements(const Settings& settings) {
     lock_to_change = fmt::format("SELECT 1 FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR UPDATE", s);
     lock_to_look = fmt::format("SELECT 1 FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR SHARE", s);
     view = fmt::format(
-        "WITH {1}, wanted AS (SELECT * FROM unnest($2::bytea[], $3::int8[]) AS w (name, depth)) "
+        "WITH {1}, wanted AS (SELECT * FROM unnest($2::bytea[], $3::int8[], $6::int8[]) AS w (name, depth, contended)) "
         "SELECT 0::int8 AS kind, NULL::bytea AS name, now AS a, NULL::int8 AS b, NULL::uuid AS id, NULL::bytea AS data "
         "FROM clock "
         "UNION ALL "
-        "SELECT 1, w.name, l.token, CASE WHEN l.data IS NULL AND EXISTS (SELECT 1 FROM {0}.audit AS a WHERE a.name = "
-        "w.name) THEN 1 ELSE 0 END, l.lock_id, l.data "
+        "SELECT 1, w.name, l.token, CASE WHEN l.data IS NULL THEN "
+        "CASE WHEN EXISTS (SELECT 1 FROM {0}.audit AS a WHERE a.name = w.name) THEN 1 ELSE 0 END "
+        "WHEN l.session_key IS NULL THEN 0 WHEN w.contended = 0 THEN 2 "
+        "WHEN pg_try_advisory_xact_lock(l.session_key) THEN 3 ELSE 2 END, l.lock_id, l.data "
         "FROM wanted AS w LEFT JOIN {0}.locks AS l ON l.name = w.name "
         "UNION ALL "
         "SELECT 2, w.name, (SELECT max(q.number) FROM {0}.queue AS q WHERE q.name = w.name), "
@@ -61,7 +63,8 @@ Statements::Statements(const Settings& settings) {
         "UPDATE {}.locks AS l SET token = n.token, lock_id = n.lock_id, holder = n.holder, user_name = n.user_name, "
         "operation = n.operation, reason = n.reason, acquired_at = n.acquired_at, renewed_at = n.renewed_at, "
         "expires_at = n.expires_at, seq = n.seq, changed_at = n.changed_at, written_at = $15, data = n.data, "
-        "session_key = n.session_key "
+        "session_key = CASE WHEN l.lock_id = n.lock_id THEN COALESCE(n.session_key, l.session_key) ELSE n.session_key "
+        "END "
         "FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], "
         "$9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::bytea[], $14::int8[]) AS n (name, token, lock_id, "
         "holder, user_name, operation, reason, acquired_at, renewed_at, expires_at, seq, changed_at, data, "

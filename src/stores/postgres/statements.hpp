@@ -21,7 +21,8 @@ struct Statements {
     std::string lock_to_change;
     std::string lock_to_look;
     /// $1 the test's clock or NULL, $2 names, $3 how deep to look into their queues, $4 and $5 names and lock_ids of
-    /// tickets that are wanted wherever they stand. Answers rows of several kinds: see `view.cpp`.
+    /// tickets that are wanted wherever they stand, $6 1 where somebody asks for the lock. Answers rows of several
+    /// kinds: see `view.cpp`.
     std::string view;
 
     std::string put_locks;

@@ -59,7 +59,7 @@ std::string shown(const std::string& text) {
     return text.find('\0') == std::string::npos && is_utf8(text) ? text : printable(text);
 }
 
-Statement put_locks(const Statements& statements, const std::vector<Change>& changes, Instant now) {
+Statement put_locks(const Context& context, const std::vector<Change>& changes, Instant now) {
     Array name(Type::bytes), token(Type::number), lock_id(Type::uuid), holder(Type::text), user(Type::text),
         operation(Type::text), reason(Type::text), acquired(Type::number), renewed(Type::number), expires(Type::number),
         seq(Type::number), changed(Type::number), data(Type::bytes), session_key(Type::number);
@@ -81,9 +81,11 @@ Statement put_locks(const Statements& statements, const std::vector<Change>& cha
         seq.add(record.seq);
         changed.add(record.changed_at);
         data.add(base::ByteView(sealed(record, now)));
-        session_key.add_null();
+        session_key.add(lease != nullptr && context.keeper != nullptr
+                            ? context.keeper->key_for(change.name, lease->lock_id)
+                            : std::nullopt);
     }
-    Statement statement(statements.put_locks);
+    Statement statement(context.statements.put_locks);
     statement.bind(name).bind(token).bind(lock_id).bind(holder).bind(user).bind(operation).bind(reason);
     statement.bind(acquired).bind(renewed).bind(expires).bind(seq).bind(changed).bind(data).bind(session_key);
     statement.bind(now.time_since_epoch().count());
@@ -144,12 +146,12 @@ void add_queue(std::vector<Statement>& trip, const Statements& statements, const
     trip.push_back(put.bind(now.time_since_epoch().count()));
 }
 
-std::vector<Statement> writes(const Settings& settings, const Statements& statements,
-                              const std::vector<Change>& changes, Instant now) {
+std::vector<Statement> writes(const Context& context, const std::vector<Change>& changes, Instant now) {
+    const Statements& statements = context.statements;
     std::vector<Statement> trip;
     const auto has_record = [](const Change& change) { return change.record.has_value(); };
     if (std::ranges::any_of(changes, has_record)) {
-        trip.push_back(put_locks(statements, changes, now));
+        trip.push_back(put_locks(context, changes, now));
         trip.push_back(add_events(statements, changes));
     }
     add_queue(trip, statements, changes, now);
@@ -159,12 +161,45 @@ std::vector<Statement> writes(const Settings& settings, const Statements& statem
     for (const Change& change : changes) {
         if (!change.next) continue;
         wakes = true;
-        channels.add(channel_of(settings, change.name));
+        channels.add(channel_of(context.settings, change.name));
         payloads.add(change.next->text());
     }
     if (wakes) trip.push_back(Statement(statements.wake).bind(channels).bind(payloads));
     trip.emplace_back("COMMIT");
     return trip;
+}
+
+std::set<LockName> names_asked_for(std::span<const Request> requests) {
+    std::set<LockName> names;
+    for (const Request& request : requests)
+        if (std::holds_alternative<Acquire>(request)) names.insert(name_of(request));
+    return names;
+}
+
+/// The lock_id that a request proves to own, if it proves one.
+std::optional<LockId> owner_of(const Request& request) {
+    return std::visit(
+        [](const auto& one) -> std::optional<LockId> {
+            if constexpr (requires { one.as.lock_id; }) return one.as.lock_id;
+            return std::nullopt;
+        },
+        request);
+}
+
+/// A lease whose holder's session is gone counts as run out, for whoever asks for the lock. Not for the holder itself,
+/// which may have lost no more than a connection.
+void end_orphans(View& view, const Context& context, std::span<const Request> requests) {
+    for (const LockName& name : view.bound) {
+        Result<LockView>& lock = view.locks.at(name);
+        if (!lock || !lock->record.held) continue;
+        Lease& lease = lock->record.held->lease;
+        const bool ours = context.keeper != nullptr && context.keeper->replaces(name, lease.lock_id);
+        const bool holder_asks = std::ranges::any_of(requests, [&](const Request& request) {
+            return name_of(request) == name && owner_of(request) == lease.lock_id;
+        });
+        if (!holder_asks && (ours || view.orphaned.contains(name)))
+            lease.expires_at = std::min(lease.expires_at, view.now);
+    }
 }
 
 /// A fault before COMMIT was sent: the server has undone everything, or will.
@@ -202,13 +237,12 @@ std::expected<void, Obstacle> commit(Connection& connection, const std::vector<S
 
 }  // namespace
 
-std::expected<Applied, Obstacle> apply_once(Connection& connection, const Settings& settings,
-                                            const Statements& statements, std::span<const Request> requests,
-                                            const Clock& clock, const Budget& budget) {
+std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
+                                            std::span<const Request> requests, const Budget& budget) {
     Batch batch(requests);
-    std::vector<Statement> trip{begin_change(), enter(statements, budget)};
-    add_locking(trip, statements, requests, batch.wanted());
-    trip.push_back(ask_view(statements, clock, batch.wanted()));
+    std::vector<Statement> trip{begin_change(), enter(context.statements, budget)};
+    add_locking(trip, context.statements, requests, batch.wanted());
+    trip.push_back(ask_view(context.statements, context.clock, batch.wanted(), names_asked_for(requests)));
     const Trip looked = connection.run(trip, budget);
 
     // The format comes first: what else a newer one refuses is its own business.
@@ -222,13 +256,14 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Settin
                                             : obstacle_of(*looked.fault));
     }
     View view = read_view(looked.answers.back());
+    end_orphans(view, context, requests);
     for (auto& [name, lock] : view.locks) batch.found(name, std::move(lock));
     Applied applied{batch.run(view.now), *read_identity(looked.answers[1])};
     if (batch.changes().empty()) {
         connection.send_only(Statement("ROLLBACK"));
         return applied;
     }
-    if (auto done = commit(connection, writes(settings, statements, batch.changes(), view.now), budget); !done)
+    if (auto done = commit(connection, writes(context, batch.changes(), view.now), budget); !done)
         return std::unexpected(std::move(done.error()));
     return applied;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stores/postgres/keeper.hpp"
 #include "stores/postgres/view.hpp"
 
 #include <span>
@@ -24,11 +25,17 @@ struct Applied {
     StoreId store_id;
 };
 
+/// What a Store object is made of, as far as a transaction needs it.
+struct Context {
+    const Settings& settings;
+    const Statements& statements;
+    const Clock& clock;
+    Keeper* keeper = nullptr;  ///< Only with session=on.
+};
+
 /// One batch in one transaction: two round trips, or one and a farewell if nothing changes.
-[[nodiscard]] std::expected<Applied, Obstacle> apply_once(Connection& connection, const Settings& settings,
-                                                          const Statements& statements,
-                                                          std::span<const Request> requests, const Clock& clock,
-                                                          const Budget& budget);
+[[nodiscard]] std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
+                                                          std::span<const Request> requests, const Budget& budget);
 
 /// The channel on which whoever opens the lock says whose turn it is.
 [[nodiscard]] std::string channel_of(const Settings& settings, const LockName& name);

@@ -13,6 +13,9 @@ namespace {
 /// The kinds of rows that `Statements::view` answers.
 enum class RowKind : std::int64_t { clock = 0, record = 1, queue = 2, ticket = 3 };
 
+/// What a record's row says beside the record.
+enum class Beside : std::int64_t { nothing = 0, history = 1, session = 2, dead_session = 3 };
+
 Result<LockName> name_in(const Rows& rows, int row, int column) {
     auto name = LockName::parse(rows.text(row, column));
     if (!name) return fail(Errc::record_corrupt, "a row of the store has a name that no lock can have");
@@ -37,7 +40,7 @@ Result<Unsealed<kernel::Record>> record_in(base::ByteView data, const LockName& 
 }
 
 Result<LockView> lock_in(const Rows& rows, int row, const LockName& name, Instant now) {
-    const bool has_history = rows.number(row, 3) != 0;
+    const bool has_history = static_cast<Beside>(rows.number(row, 3)) == Beside::history;
     if (rows.is_null(row, 5)) {
         // A record that is gone although the lock has a history was lost. Taking the lock for free would let a
         // second holder in.
@@ -88,12 +91,15 @@ base::ByteView bytes_of(const std::string& text) {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-Statement ask_view(const Statements& statements, const Clock& clock, std::span<const Wanted> wanted) {
+Statement ask_view(const Statements& statements, const Clock& clock, std::span<const Wanted> wanted,
+                   const std::set<LockName>& contended) {
     Array names(Type::bytes);
     Array depths(Type::number);
     Array names_of_own(Type::bytes);
     Array own(Type::uuid);
+    Array asked_for(Type::number);
     for (const Wanted& lock : wanted) {
+        asked_for.add(std::int64_t{contended.contains(lock.name)});
         names.add(lock.name.text());
         depths.add(static_cast<std::int64_t>(lock.depth));
         for (const LockId& ticket : lock.own_tickets) {
@@ -102,7 +108,7 @@ Statement ask_view(const Statements& statements, const Clock& clock, std::span<c
         }
     }
     Statement statement(statements.view);
-    statement.bind(judged(clock)).bind(names).bind(depths).bind(names_of_own).bind(own);
+    statement.bind(judged(clock)).bind(names).bind(depths).bind(names_of_own).bind(own).bind(asked_for);
     return statement;
 }
 
@@ -116,7 +122,11 @@ View read_view(const Rows& rows) {
     each(RowKind::clock, [&](int row) { view.now = Instant(std::chrono::milliseconds(rows.number(row, 2))); });
     each(RowKind::record, [&](int row) {
         const auto name = name_in(rows, row, 1);
-        if (name) view.locks.emplace(*name, lock_in(rows, row, *name, view.now));
+        if (!name) return;
+        view.locks.emplace(*name, lock_in(rows, row, *name, view.now));
+        const auto beside = static_cast<Beside>(rows.number(row, 3));
+        if (beside == Beside::session || beside == Beside::dead_session) view.bound.insert(*name);
+        if (beside == Beside::dead_session) view.orphaned.insert(*name);
     });
     const auto lock_of = [&](int row) -> Result<LockView>* {
         const auto name = name_in(rows, row, 1);

@@ -5,6 +5,7 @@
 #include "stores/postgres/statements.hpp"
 
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -15,9 +16,13 @@ namespace holdfast::stores::postgres {
 struct View {
     Instant now{};
     std::map<LockName, Result<LockView>> locks{};
+    std::set<LockName> bound{};     ///< Their leases end with a session,
+    std::set<LockName> orphaned{};  ///< and that session is gone.
 };
 
-[[nodiscard]] Statement ask_view(const Statements& statements, const Clock& clock, std::span<const Wanted> wanted);
+/// `contended` are locks that somebody asks for: only there it matters whether the holder's session is gone.
+[[nodiscard]] Statement ask_view(const Statements& statements, const Clock& clock, std::span<const Wanted> wanted,
+                                 const std::set<LockName>& contended = {});
 [[nodiscard]] View read_view(const Rows& rows);
 
 [[nodiscard]] Statement ask_list(const Statements& statements, const Clock& clock, const ListQuery& query);

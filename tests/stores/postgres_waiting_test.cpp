@@ -1,0 +1,104 @@
+// Goal: who waits is woken when its turn has come, at once, and costs the server nothing otherwise. Method: a real
+// server, whose own view of its sessions shows who listens.
+#include "stores/postgres_fixture.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class PostgresWaiting : public PostgresFixture {
+protected:
+    /// What the server calls the sessions of this test.
+    [[nodiscard]] std::string named() const { return "application_name=" + schema_; }
+    /// How many of them said this last.
+    [[nodiscard]] int sessions_that_said(const std::string& word) {
+        return std::stoi(by_hand_("SELECT count(*) FROM pg_stat_activity WHERE application_name = '" + schema_ +
+                                  "' AND query LIKE '" + word + " holdfast%'"));
+    }
+};
+
+TEST_F(PostgresWaiting, AReleaseWakesTheFirstInLineLongBeforeItWouldLook) {
+    const auto holder = open();
+    const auto waiter = open(named());
+    for (int round = 0; round < scaled(20); ++round) {
+        const Acquire held = by_alice(lock("l"));
+        must(holder->apply_one(held, soon()));
+        const Acquire wanted = queued(by_bob(lock("l")));
+        const Reply refused = waiter->apply_one(wanted, soon());
+        ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
+        std::jthread releaser([&] {
+            while (sessions_that_said("LISTEN") == 0) std::this_thread::yield();
+            EXPECT_THAT(holder->apply_one(release(held), soon()), Granted());
+        });
+        ASSERT_THAT(waiter->wait_for_change({lock("l"), refused.error().holder->seq, wanted.as.lock_id}, soon()),
+                    Granted());
+        EXPECT_THAT(waiter->apply_one(wanted, soon()), Granted());
+        EXPECT_THAT(waiter->apply_one(release(wanted), soon()), Granted());
+    }
+}
+
+TEST_F(PostgresWaiting, NobodyListensWhenNobodyWaits) {
+    const auto store = open(named());
+    must(store->apply_one(by_alice(lock("l")), soon()));
+    const Acquire wanted = queued(by_bob(lock("l")));
+    const Reply refused = store->apply_one(wanted, soon());
+    for (int i = 0; i < 3; ++i)
+        must(store->wait_for_change({lock("l"), refused.error().holder->seq, wanted.as.lock_id},
+                                    Deadline::in(host_clock(), 20ms)));
+    // It is said without waiting for the answer, and must be heard soon.
+    while (sessions_that_said("UNLISTEN") != 1) std::this_thread::yield();
+    EXPECT_EQ(sessions_that_said("LISTEN"), 0);
+}
+
+TEST_F(PostgresWaiting, AStopRequestEndsAWaitAtOnce) {
+    const auto store = open(named());
+    const std::uint64_t seq = must(store->apply_one(by_alice(lock("l")), soon())).lock.seq;
+    const Acquire wanted = queued(by_bob(lock("l")));
+    EXPECT_FALSE(store->apply_one(wanted, soon()));
+    for (const bool in_line : {true, false}) {
+        std::stop_source source;
+        std::jthread stopper([&] { source.request_stop(); });
+        Watch watch{.name = lock("l"), .seen_seq = seq, .stop = source.get_token()};
+        if (in_line) watch.ticket = wanted.as.lock_id;
+        EXPECT_THAT(store->wait_for_change(watch, Deadline::never()), Granted());
+    }
+}
+
+TEST_F(PostgresWaiting, ManyWaitersShareOneConnection) {
+    const auto store = open(named());
+    const Acquire held = by_alice(lock("l"), 1h);
+    must(store->apply_one(held, soon()));
+    std::vector<Acquire> waiting;
+    for (int i = 0; i < 8; ++i) waiting.push_back(queued(by("w" + std::to_string(i), lock("l"), 1h), 1h));
+    std::uint64_t seq = 0;
+    for (const Acquire& one : waiting) seq = store->apply_one(one, soon()).error().holder->seq;
+    std::vector<int> order;
+    std::mutex mutex;
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < waiting.size(); ++i)
+            threads.emplace_back([&, i] {
+                while (true) {
+                    must(store->wait_for_change({lock("l"), seq, waiting[i].as.lock_id}, soon()));
+                    const Reply reply = store->apply_one(waiting[i], soon());
+                    if (!reply) continue;
+                    {
+                        const std::scoped_lock guard(mutex);
+                        order.push_back(static_cast<int>(i));
+                    }
+                    EXPECT_THAT(store->apply_one(release(waiting[i]), soon()), Granted());
+                    return;
+                }
+            });
+        EXPECT_THAT(store->apply_one(release(held), soon()), Granted());
+    }
+    EXPECT_THAT(order, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+}  // namespace
+}  // namespace holdfast::tests
