@@ -26,6 +26,7 @@ TEST(Simulation, NoWeatherBreaksThePromises) {
     // Weather in which nothing happens proves nothing.
     EXPECT_GT(sum.grants, 3 * seeds);
     EXPECT_GT(sum.faults, 3 * seeds);
+    if (seeds < slice) return;  // What is rare need not happen in a shorter run.
     EXPECT_GT(sum.refused_writes, 0U);
     EXPECT_GT(sum.promised_overlaps, 0U);
 }
