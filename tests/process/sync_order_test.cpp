@@ -49,7 +49,7 @@ TEST_P(SyncOrder, NoAnswerLeavesBeforeTheDiskHasIt) {
     EXPECT_GT(last(calls, syncs), last(calls, changes));
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, SyncOrder, testing::ValuesIn(shared_schemes()),
+INSTANTIATE_TEST_SUITE_P(Stores, SyncOrder, testing::ValuesIn(file_schemes()),
                          [](const auto& test) { return test.param; });
 
 // SQLite renames nothing.
