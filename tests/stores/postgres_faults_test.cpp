@@ -198,11 +198,11 @@ TEST_F(PostgresFaults, AClientThatStopsInTheMiddleBlocksNobodyForLong) {
     const auto store = must(open_store(postgres_url(proxy.port(), "schema=" + schema_)));
     // The request arrives and locks the row; the answer does not, so COMMIT is never sent.
     proxy.arrange(1, Fate::no_reply);
-    std::jthread stuck([&] { EXPECT_FALSE(store->apply_one(by_alice(lock("x")), within(15s))); });
+    std::jthread stuck([&] { EXPECT_FALSE(store->apply_one(by_alice(lock("x")), within(25s))); });
     while (by_hand_("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE '%" +
                     schema_ + "%'") == "0")
         std::this_thread::yield();
-    EXPECT_THAT(direct->apply_one(by_bob(lock("x")), within(20s)), Granted());
+    EXPECT_THAT(direct->apply_one(by_bob(lock("x")), within(12s)), Granted()) << "long before the other gives up";
     proxy.cut();
 }
 

@@ -3,6 +3,8 @@
 #include "stores/postgres_fixture.hpp"
 
 #include <atomic>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 namespace holdfast::tests {
@@ -12,7 +14,9 @@ using namespace std::chrono_literals;
 
 class PostgresPooler : public PostgresFixture {
 protected:
-    PostgresPooler() : server_(start_postgres_server()), pooler_(start_pgbouncer(*server_)) {}
+    PostgresPooler()
+        : server_(start_postgres_server({.arguments = {"-c", "log_statement=all"}})),
+          pooler_(start_pgbouncer(*server_)) {}
     [[nodiscard]] std::string pooled_url(const std::string& parameters = "") const {
         return postgres_url(pooler_->port(), parameters);
     }
@@ -60,7 +64,10 @@ TEST_F(PostgresPooler, WaitersGetTheirTurnByLooking) {
     EXPECT_THAT(store->wait_for_change({lock("l"), refused.error().holder->seq, wanted.as.lock_id}, Deadline::never()),
                 Granted());
     EXPECT_THAT(store->apply_one(wanted, soon()), Granted());
-    EXPECT_EQ(ByHand{server_->port()}("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"), "0")
+    std::ostringstream log;
+    log << std::ifstream(server_->folder().path() / "server.log").rdbuf();
+    EXPECT_THAT(log.str(), testing::HasSubstr("COMMIT"));
+    EXPECT_THAT(log.str(), testing::Not(testing::HasSubstr("LISTEN")))
         << "a session that somebody else will get must not listen";
 }
 

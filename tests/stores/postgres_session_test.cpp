@@ -52,11 +52,13 @@ TEST_F(PostgresSession, ALeaseIsTakenAtOnceWhenItsProcessIsKilled) {
         EXPECT_THAT(store->apply_one(by_bob(name), soon()), RefusedWith(Errc::lock_conflict)) << "the holder lives";
         kill_and_wait(holder);
         // The server notices as soon as it looks at the connection.
-        Reply reply = store->apply_one(by_bob(name), soon());
-        while (!reply) reply = store->apply_one(by_bob(name), soon());
+        const Acquire mine = by_bob(name);
+        Reply reply = store->apply_one(mine, soon());
+        while (!reply) reply = store->apply_one(mine, soon());
         EXPECT_GT(reply->lock.token, held.token);
         ASSERT_TRUE(reply->stolen_from);
         EXPECT_EQ(reply->stolen_from->lock_id, held.lease->lock_id);
+        EXPECT_THAT(store->apply_one(renewal(mine), soon()), Granted());
         EXPECT_EQ(is_bound(name), std::string(contender) == "session=on");
         sound_lock(*store, name, soon());
     }
@@ -68,8 +70,16 @@ TEST_F(PostgresSession, WithoutTheOptionALeaseOutlivesItsProcess) {
     const auto store = open("session=on");
     for (int i = 0; i < 10; ++i)
         EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
-    EXPECT_EQ(by_hand_("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0")
-        << "who was refused holds nothing";
+    // Who was refused holds nothing, once the server has heard it.
+    while (by_hand_("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != "0") std::this_thread::yield();
+}
+
+TEST_F(PostgresSession, AHolderThatAsksAgainWithoutItsSessionKeepsItsToken) {
+    const auto store = open("session=on");
+    const Acquire mine = by_alice(lock("x"), 1h);
+    const FencingToken token = must(store->apply_one(mine, soon())).lock.token;
+    by_hand_("SELECT pg_terminate_backend(" + session_of(lock("x")) + ", 10000)");
+    EXPECT_EQ(must(open()->apply_one(mine, soon())).lock.token, token);
 }
 
 TEST_F(PostgresSession, AHolderWhoseConnectionBrokeRenewsAndIsSafeAgain) {

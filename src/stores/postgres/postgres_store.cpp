@@ -57,15 +57,20 @@ public:
         if (!settings_.session) return apply_all(requests, budget);
         // The advisory lock comes first: a row that names one which nobody holds may be taken by anybody.
         keeper_.repair(budget);
-        std::vector<const Acquire*> fresh;
-        for (const Request& request : requests)
-            if (const auto* acquire = std::get_if<Acquire>(&request))
-                if (keeper_.hold(acquire->name, acquire->as.lock_id, budget)) fresh.push_back(acquire);
+        std::vector<std::pair<LockName, LockId>> fresh;
+        const auto hold = [&](const LockName& name, const LockId& lock_id) {
+            if (keeper_.hold(name, lock_id, budget)) fresh.emplace_back(name, lock_id);
+        };
+        for (const Request& request : requests) {
+            if (const auto* acquire = std::get_if<Acquire>(&request)) hold(acquire->name, acquire->as.lock_id);
+            // A lease may have come before the server noticed that the session of the one before it was gone.
+            if (const auto* renew = std::get_if<Renew>(&request)) hold(renew->name, renew->as.lock_id);
+        }
         auto replies = apply_all(requests, budget);
         for (std::size_t i = 0; replies && i < requests.size(); ++i) release_session(requests[i], (*replies)[i]);
         // Where the outcome is unknown there may be a lease that needs it.
         if (!replies && replies.error().code != Errc::outcome_unknown)
-            for (const Acquire* acquire : fresh) keeper_.let_go(acquire->name, acquire->as.lock_id);
+            for (const auto& [name, lock_id] : fresh) keeper_.let_go(name, lock_id);
         return replies;
     }
 
