@@ -11,7 +11,9 @@ namespace {
 
 bool is_alive(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    const std::string stat((std::istreambuf_iterator<char>(file)), {});
+    std::string stat;
+    // Unlike an iterator, getline does not throw when the process goes while it is being read.
+    std::getline(file, stat, '\0');
     const auto close = stat.rfind(')');
     return close != std::string::npos && stat[close + 2] != 'Z' && stat[close + 2] != 'X';
 }
