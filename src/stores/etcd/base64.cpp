@@ -12,7 +12,8 @@ constexpr std::uint8_t not_a_digit = 64;
 constexpr std::array<std::uint8_t, 256> values = [] {
     std::array<std::uint8_t, 256> all{};
     all.fill(not_a_digit);
-    for (std::uint8_t value = 0; value < digits.size(); ++value) all[static_cast<std::uint8_t>(digits[value])] = value;
+    std::uint8_t value = 0;
+    for (const char digit : digits) all[static_cast<std::uint8_t>(digit)] = value++;
     return all;
 }();
 
