@@ -20,15 +20,17 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 export CTEST_PARALLEL_LEVEL ?= $(JOBS)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 
-# What runs under the sanitizers, as tests/CMakeLists.txt has it, too.
-SANITIZED := unit|quick|conformance|process|cli
+# The labels of tests/CMakeLists.txt that run under the sanitizers. A test run takes those that reach most code for their
+# time; `make sanitize` takes them all.
+asan_labels := unit quick conformance
+tsan_labels := unit conformance
 
 # A sanitizer makes everything several times slower; it looks for other things than rare timings.
 SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long bench torture mutants model fuzz simulate lint format install clean
+.PHONY: help build run test test-long sanitize bench torture mutants model fuzz simulate lint format install clean
 .PHONY: test-release test-asan test-tsan tidy packages
 
 help: ## List these targets
@@ -59,8 +61,13 @@ test-release:
 
 test-asan test-tsan: test-%:
 	@scripts/configure.sh $*
-	@cmake --build build/$* --target sanitized_tests
-	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-regex '^($(SANITIZED))$$'
+	@cmake --build build/$* --target $(addprefix tests_,$($*_labels))
+	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-regex "^($$(tr ' ' '|' <<<'$($*_labels)'))$$"
+
+sanitize: ## Run all tests of our code in motion under ASan, UBSan and TSan
+	@scripts/install-packages.sh build test
+	@$(MAKE) test-asan asan_labels='unit quick conformance process cli'
+	@$(MAKE) test-tsan tsan_labels='unit quick conformance process cli'
 
 torture: ## Torture a store with the faults of a seed: STORE=file FAULTS=kill,stop SECONDS=60 SEED=1
 	@scripts/install-packages.sh build test

@@ -99,6 +99,8 @@ public:
         Patience patience(clock_, deadline);
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             const auto outlook = look_out(session_, watch, patience);
+            // A look that is cut off by the end of the wait is no failure of the store.
+            if (!outlook && deadline.passed(clock_)) return {};
             if (!outlook) return std::unexpected(outlook.error());
             if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq)) return {};
             if (listen(watch, *outlook, deadline)) return {};

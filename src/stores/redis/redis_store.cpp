@@ -108,6 +108,8 @@ public:
         ear.wait_until_listening(std::min(deadline.remaining(clock), longest_sleep), watch.stop);
         while (!deadline.passed(clock) && !watch.stop.stop_requested()) {
             const auto sleep = time_to_sleep(watch, deadline);
+            // A look that is cut off by the end of the wait is no failure of the store.
+            if (!sleep && deadline.passed(clock)) return {};
             if (!sleep) return std::unexpected(sleep.error());
             if (*sleep == milliseconds{0}) return {};
             if (ear.wait(std::min(*sleep, deadline.remaining(clock)), watch.stop) && watch.ticket) return {};
