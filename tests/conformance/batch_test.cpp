@@ -66,6 +66,14 @@ TEST_P(StoreConformance, TheQueueWorksInsideABatch) {
     EXPECT_EQ(inspect(lock("x")).waiters, 0U);
 }
 
+TEST_P(StoreConformance, WhoLeavesTheLineAndComesBackInOneBatchIsInIt) {
+    granted(by_alice(lock("x")));
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_FALSE(apply(bob));
+    must(store().apply(std::vector<Request>{cancel(bob), bob}, soon()));
+    EXPECT_EQ(inspect(lock("x")).waiters, 1U);
+}
+
 TEST_P(StoreConformance, ABatchOfAThousandLocksIsGranted) {
     std::vector<Request> batch;
     for (int number = 0; number < 1000; ++number) batch.emplace_back(by_alice(lock("many/" + std::to_string(number))));

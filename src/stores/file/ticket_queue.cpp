@@ -186,11 +186,12 @@ Result<void> TicketQueue::save(const Folder& lock) {
         if (!entry.file.empty()) obsolete_.push_back(entry.file);
         return true;
     });
-    for (Entry& entry : entries_)
-        if (auto written = write(entry); !written) return written;
+    // Before the writing: who leaves and comes back in one batch can get the very name that it had.
     const base::Doorbells bells = bells_of(lock);
     for (const std::string& file : obsolete_)
         if (auto removed = remove(file, bells); !removed) return removed;
+    for (Entry& entry : entries_)
+        if (auto written = write(entry); !written) return written;
     has_removed_ = has_removed_ || !obsolete_.empty();
     obsolete_.clear();
     changed_ = false;
