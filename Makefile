@@ -31,7 +31,7 @@ SANITIZER_SCALE ?= 0.25
 CTEST := ctest --output-on-failure --no-tests=error
 
 .PHONY: help build run test test-long sanitize bench torture mutants model fuzz simulate lint format install clean
-.PHONY: test-release test-asan test-tsan tidy packages
+.PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,30 +44,40 @@ build: ## Build the command: build/bin/holdfast
 run: build ## Watch two processes compete for one lock
 	@scripts/demo.sh build/bin/holdfast
 
-test: packages ## Run every test, also under ASan, UBSan and TSan, and the quick half of lint
-	@$(MAKE) test-release
-	@$(MAKE) test-asan
-	@$(MAKE) test-tsan
-	@$(MAKE) tidy
-	@echo "holdfast: all tests passed: release, asan+ubsan, tsan, format and analysis"
+# A tested program mostly waits: for a lease to run out, for a killed server to come back. What the processors have left
+# over meanwhile goes to the next build.
+test: packages ## Run every test, also under ASan, UBSan and TSan
+	@$(MAKE) build-release
+	@$(MAKE) -j2 run-release build-asan BEHIND=1
+	@$(MAKE) -j2 run-asan build-tsan BEHIND=1
+	@$(MAKE) -j2 run-tsan style BEHIND=1
+	@echo "holdfast: all tests passed: release, asan+ubsan, tsan, and the style of sources and scripts"
 
 packages:
 	@scripts/install-packages.sh build test lint
 
-test-release:
+build-release:
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build --target all all_verify_interface_header_sets
+
+run-release:
 	@$(CTEST) --test-dir build
 
-test-asan test-tsan: test-%:
+# Behind running tests a build is quiet and polite.
+build-asan build-tsan: build-%:
 	@scripts/configure.sh $*
-	@cmake --build build/$* --target $(addprefix tests_,$($*_labels))
+	@$(if $(BEHIND),nice -n 19) cmake --build build/$* --target $(addprefix tests_,$($*_labels)) $(if $(BEHIND),-- --quiet)
+
+run-asan run-tsan: run-%:
 	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-regex "^($$(tr ' ' '|' <<<'$($*_labels)'))$$"
+
+style:
+	@scripts/lint.sh format shell
 
 sanitize: ## Run all tests of our code in motion under ASan, UBSan and TSan
 	@scripts/install-packages.sh build test
-	@$(MAKE) test-asan asan_labels='unit quick conformance process cli'
-	@$(MAKE) test-tsan tsan_labels='unit quick conformance process cli'
+	@$(MAKE) build-asan run-asan asan_labels='unit quick conformance process cli'
+	@$(MAKE) build-tsan run-tsan tsan_labels='unit quick conformance process cli'
 
 torture: ## Torture a store with the faults of a seed: STORE=file FAULTS=kill,stop SECONDS=60 SEED=1
 	@scripts/install-packages.sh build test
@@ -113,9 +123,6 @@ lint: ## Check format, shell scripts and, with clang-tidy, all of src/
 	@scripts/install-packages.sh build test lint
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@scripts/lint.sh format shell analysis
-
-tidy:
-	@scripts/lint.sh format shell quick-analysis
 
 format: ## Format every source file in place
 	@scripts/install-packages.sh lint

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks what a compiler does not.
-# usage: scripts/lint.sh format|apply-format|shell|analysis|quick-analysis...
+# usage: scripts/lint.sh format|apply-format|shell|analysis...
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,11 +23,11 @@ check_shell() { shellcheck .ci/run scripts/*.sh tests/install/*.sh; }
 # One source file through clang-tidy. A file that was clean is not looked at again until it, a header or
 # the configuration changes.
 analyse_file() {
-  local file=$1 checks=$2 headers_key=$3 key report
-  key=$( (echo "$checks $headers_key" && cat "$file") | sha256sum | cut -c1-32)
+  local file=$1 headers_key=$2 key report
+  key=$( (echo "$headers_key" && cat "$file") | sha256sum | cut -c1-32)
   [[ -f $remembered/$key ]] && return 0
   # On standard error clang-tidy counts what it found in headers of the system, which is nobody's business here.
-  if report=$(clang-tidy-19 -p build --quiet ${checks:+"--checks=$checks"} "$file" 2>/dev/null); then
+  if report=$(clang-tidy-19 -p build --quiet "$file" 2>/dev/null); then
     touch "$remembered/$key"
     return 0
   fi
@@ -37,28 +37,20 @@ analyse_file() {
 export -f analyse_file
 export remembered
 
-# usage: analyse CHECKS FOLDER...; no checks means all those of .clang-tidy.
 analyse() {
-  local checks=$1 headers_key
-  shift
+  local headers_key
   mkdir -p "$remembered"
   headers_key=$( (cat .clang-tidy && find include src -name '*.hpp' -print0 | sort -z | xargs -0 cat) | sha256sum)
-  find "$@" -name '*.cpp' -print0 | sort -z |
-    xargs -0 -P "$jobs" -I '{}' bash -euo pipefail -c 'analyse_file "$@"' analyse '{}' "$checks" "$headers_key"
+  find src -name '*.cpp' -print0 | sort -z |
+    xargs -0 -P "$jobs" -I '{}' bash -euo pipefail -c 'analyse_file "$@"' analyse '{}' "$headers_key"
 }
-
-# The path-sensitive analyser takes most of the time, and so do the drivers' headers: a test run leaves both, and the
-# outer layers, to `make lint`.
-quick_folders=(src/values src/kernel src/base src/client src/stores/batch src/stores/file src/stores/memory src/stores/sqlite)
-quick_analysis() { analyse '-clang-analyzer-*,-readability-*,-modernize-*' "${quick_folders[@]}"; }
 
 for check in "$@"; do
   case $check in
     format) check_format ;;
     apply-format) apply_format ;;
     shell) check_shell ;;
-    analysis) analyse '' src ;;
-    quick-analysis) quick_analysis ;;
+    analysis) analyse ;;
     *)
       echo "lint.sh: there is no check \"$check\"" >&2
       exit 64
