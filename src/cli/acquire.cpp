@@ -60,11 +60,11 @@ Result<int> acquire_waiting(Context& context, const Acquire& request, millisecon
     const auto granted = client::acquire_in_turn(**store, request, context.clock, patience);
     if (signals.signal() == 0) {
         if (!granted) return std::unexpected(granted.error());
-        return hand_over(context, *granted, request.as);
+        return hand_over(context, *granted, granted->as);
     }
     // Whoever asked is gone. A grant that came in the same moment is given back.
     if (granted)
-        if (auto cancelled = context.apply(Cancel{request.name, request.as}); !cancelled)
+        if (auto cancelled = context.apply(Cancel{request.name, granted->as}); !cancelled)
             return std::unexpected(cancelled.error());
     const Error left{Errc::lock_conflict,
                      fmt::format("stopped by a signal while waiting for {}; the place in the queue is given up",

@@ -137,7 +137,7 @@ Result<Spread> measure_handover(const Workload& work) {
             if (!granted) return course.fail_with(granted.error());
             if (given_back) times.push_back(std::chrono::duration_cast<microseconds>(now - *given_back));
             given_back = Stopwatch::now();
-            const auto released = work.store.apply_one(Release{request.name, request.as}, course.soon());
+            const auto released = work.store.apply_one(Release{name, granted->as}, course.soon());
             if (!released) return course.fail_with(released.error());
         }
     });

@@ -60,12 +60,12 @@ std::string_view name_of(HoldEventKind kind) {
 /// One lease and the thread that keeps it.
 class Hold::Core {
 public:
-    Core(Store& store, LockName name, Credentials as, const HoldOptions& options, client::Granted granted,
+    Core(Store& store, LockName name, const HoldOptions& options, client::Granted granted,
          client::LockOrder::Place place)
         : store_(store),
           clock_(*options.clock),
           name_(std::move(name)),
-          as_(std::move(as)),
+          as_(std::move(granted.as)),
           options_(options),
           stolen_from_(std::move(granted.stolen_from)),
           place_(std::move(place)),
@@ -279,7 +279,7 @@ Result<Hold> hold(Store& store, const LockName& name, const HoldOptions& options
                          : acquire_with_retry(store, request, options);
     if (!granted) return std::unexpected(granted.error());
 
-    auto core = std::make_unique<Hold::Core>(store, name, request.as, options, *std::move(granted), std::move(*place));
+    auto core = std::make_unique<Hold::Core>(store, name, options, *std::move(granted), std::move(*place));
     if (options.clock->boottime() >= core->deadline()) {
         // The answer took longer than the lease lasts: nobody may act on it.
         auto released = core->release();

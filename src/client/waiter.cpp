@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace holdfast::client {
 namespace {
@@ -51,36 +54,91 @@ void sleep_on(Store& store, const Acquire& request, const Error& obstacle, const
 
 bool worth_repeating(Errc code) { return code == Errc::store_unavailable || code == Errc::outcome_unknown; }
 
+/// Somebody who asks for a lock again and again.
+///
+/// As long as an answer is missing it stays who it is: asking again is how it finds out. But not longer than a lease
+/// lasts: the store does not remember for ever which leases have ended, and one lock_id must not name two of them.
+class Asker {
+public:
+    Asker(Store& store, Acquire request, const Clock& clock)
+        : store_(store), clock_(clock), request_(std::move(request)) {}
+
+    [[nodiscard]] const Acquire& request() const { return request_; }
+
+    [[nodiscard]] Result<Granted> ask() {
+        if (doubt_is_stale()) become_another();
+        std::vector<Request> batch;
+        if (former_) batch.emplace_back(Cancel{request_.name, *former_});
+        batch.emplace_back(request_);
+        const Boottime sent_at = clock_.boottime();
+        auto replies = store_.apply(batch, Deadline::in(clock_, call_timeout));
+        if (replies) former_.reset();
+        const Reply reply = replies ? std::move(replies->back()) : std::unexpected(replies.error());
+        if (reply) return Granted{*reply, sent_at, request_.as};
+
+        const Errc code = reply.error().code;
+        if (code == Errc::lock_not_held && doubted_since_) {
+            become_another();
+            return ask();
+        }
+        if (code == Errc::outcome_unknown && !doubted_since_) doubted_since_ = sent_at;
+        // If an answer was a grant, the lease would be there still.
+        if (code == Errc::lock_conflict && !doubt_is_stale()) doubted_since_.reset();
+        return std::unexpected(reply.error());
+    }
+
+    /// Gives up the place in the queue, and a grant whose answer was lost on the way. What it returns is the outcome of
+    /// the whole: `outcome_unknown` if there may be such a grant.
+    [[nodiscard]] Result<void> withdraw() {
+        const auto left = store_.apply_one(Cancel{request_.name, request_.as}, Deadline::in(clock_, call_timeout));
+        if (!left && doubted_since_) return fail(Errc::outcome_unknown, left.error().message);
+        return {};
+    }
+
+private:
+    [[nodiscard]] bool doubt_is_stale() const {
+        return doubted_since_ && clock_.boottime() >= *doubted_since_ + request_.ttl.time();
+    }
+
+    void become_another() {
+        former_ = std::exchange(request_.as, Credentials::random());
+        doubted_since_.reset();
+    }
+
+    Store& store_;
+    const Clock& clock_;
+    Acquire request_;
+    std::optional<Boottime> doubted_since_{};  ///< When the first request left whose answer is still missing.
+    std::optional<Credentials> former_{};      ///< Who it was before. What it left in the store would run out anyway.
+};
+
 }  // namespace
 
 Result<Granted> acquire_now(Store& store, const Acquire& request, const Clock& clock, Deadline deadline) {
     const Boottime sent_at = clock.boottime();
     auto reply = store.apply_one(request, deadline);
     if (!reply) return std::unexpected(reply.error());
-    return Granted{std::move(*reply), sent_at};
+    return Granted{std::move(*reply), sent_at, request.as};
 }
 
 Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& clock, const Patience& patience) {
     std::minstd_rand random(std::random_device{}());
     if (!request.ticket) request.ticket = ticket_ttl(request);
-    bool in_doubt = false;
+    Asker asker(store, std::move(request), clock);
 
     while (true) {
-        auto granted = acquire_now(store, request, clock, Deadline::in(clock, call_timeout));
+        auto granted = asker.ask();
         if (granted) return granted;
         const Error error = granted.error();
         const bool conflict = error.code == Errc::lock_conflict;
         if (!conflict && !worth_repeating(error.code)) return granted;
         if (conflict && patience.blocked) patience.blocked(error);
-        in_doubt = !conflict && (in_doubt || error.code == Errc::outcome_unknown);
 
         if (patience.stop.stop_requested() || patience.deadline.passed(clock)) {
-            // The ticket goes, and so does a grant whose answer was lost on the way.
-            const auto left = store.apply_one(Cancel{request.name, request.as}, Deadline::in(clock, call_timeout));
-            if (!left && in_doubt) return fail(Errc::outcome_unknown, left.error().message);
+            if (auto left = asker.withdraw(); !left) return std::unexpected(left.error());
             return granted;
         }
-        sleep_on(store, request, error, patience, clock, random);
+        sleep_on(store, asker.request(), error, patience, clock, random);
     }
 }
 

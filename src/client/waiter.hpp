@@ -16,9 +16,10 @@ struct Patience {
     std::function<void(const Error& conflict)> blocked{};  ///< Called whenever somebody else turns out to be first.
 };
 
-/// A grant, and the moment before the request left that brought it: what the holder counts from.
+/// A grant, the moment before the request left that brought it, which the holder counts from, and to whom it was given.
 struct Granted : Outcome {
     Boottime sent_at{};
+    Credentials as;
 };
 
 /// Takes the lock without waiting.
@@ -28,7 +29,8 @@ struct Granted : Outcome {
 ///
 /// Refused with the last `lock_conflict` when it ends; the place in the queue is then given up, and a
 /// grant that came too late is given back. Other errors end the wait, except that `store_unavailable`
-/// and `outcome_unknown` are tried again with the same lock_id while time is left.
+/// and `outcome_unknown` are tried again while time is left. When an answer has been missing for longer than the lease
+/// would have lasted, that is done under a new lock_id: use `Granted::as`, not what was asked with.
 [[nodiscard]] Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& clock,
                                               const Patience& patience);
 

@@ -1,0 +1,92 @@
+// Goal: a waiter whose answer was lost finds out what happened, and one lock_id never names two leases, however long
+// that takes. Method: the memory store on the real clock, behind a line that loses an answer; what others do meanwhile
+// happens before the loss is noticed.
+#include "client/faulty_store.hpp"
+#include "client/waiter.hpp"
+#include "holdfast/open.hpp"
+#include "support/matchers.hpp"
+#include "support/requests.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <set>
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class DoubtTest : public testing::Test {
+protected:
+    /// Asks until the lock is granted. The first answer is lost, and before that `meanwhile` happens.
+    [[nodiscard]] client::Granted ask(const Acquire& wanted, const std::function<void()>& meanwhile) {
+        store_.lose_answers(1);
+        store_.before_answers([&, happened = false]() mutable {
+            if (!std::exchange(happened, true)) meanwhile();
+        });
+        return must(client::acquire_in_turn(store_, wanted, host_clock(), {}));
+    }
+
+    void passes_through(const Acquire& other) {
+        must(inner_->apply_one(other, Deadline::never()));
+        must(inner_->apply_one(release(other), Deadline::never()));
+    }
+
+    void wait_until_expired() {
+        while (must(inner_->inspect(name_, Deadline::never())).state != LockState::expired) std::this_thread::yield();
+    }
+
+    void expect_one_lease_for_each_lock_id() {
+        std::multiset<LockId> granted;
+        for (const AuditEvent& event : must(inner_->history({.name = name_}, Deadline::never())))
+            if (event.kind == EventKind::acquired || event.kind == EventKind::stolen) granted.insert(event.lock_id);
+        for (const LockId& lock_id : granted) EXPECT_EQ(granted.count(lock_id), 1U) << lock_id.text();
+    }
+
+    std::unique_ptr<Store> inner_ = must(open_store("memory:"));
+    FaultyStore store_{*inner_};
+    const LockName name_ = lock("x");
+};
+
+TEST_F(DoubtTest, AskingAgainFindsTheGrantWhoseAnswerWasLost) {
+    const Acquire alice = by_alice(name_, 1min);
+    const client::Granted granted = ask(alice, [] {});
+    EXPECT_EQ(granted.as.lock_id, alice.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(DoubtTest, AGrantThatRanOutUnheardIsNotRepeatedAfterOthersHeldTheLock) {
+    const Acquire alice = by_alice(name_, 100ms);
+    const client::Granted granted = ask(alice, [&] {
+        wait_until_expired();
+        passes_through(by_bob(name_));
+        passes_through(by_carol(name_));
+    });
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    EXPECT_EQ(granted.lock.lease->lock_id, granted.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(DoubtTest, AGrantThatWasBrokenUnheardDoesNotEndTheWait) {
+    const Acquire alice = by_alice(name_, 1min);
+    const client::Granted granted = ask(alice, [&] {
+        must(inner_->apply_one(Break{name_, alice.as.lock_id, "operator", "stuck"}, Deadline::never()));
+    });
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(DoubtTest, WhoBecomesAnotherLeavesNoPlaceInTheQueueBehind) {
+    const Acquire bob = by_bob(name_, 200ms);
+    must(inner_->apply_one(bob, Deadline::never()));
+    // The lost answer was a refusal, which left a ticket that would keep everybody else out.
+    const Acquire alice = queued(by_alice(name_, 100ms), 1h);
+    const client::Granted granted = ask(alice, [&] { wait_until_expired(); });
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    EXPECT_EQ(must(inner_->inspect(name_, Deadline::never())).waiters, 0U);
+}
+
+}  // namespace
+}  // namespace holdfast::tests
