@@ -12,6 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace tests;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -191,6 +192,29 @@ TEST(BatchTest, AMovedDeadlineIsSavedByTheFirstWhoMayChangeTheLock) {
     Batch looked(looking);
     EXPECT_FALSE(run(looked, {held})[0]);
     EXPECT_THAT(looked.changes(), IsEmpty());
+}
+
+TEST(BatchTest, AMovedTicketIsSavedByTheFirstWhoMayChangeTheLock) {
+    LockView held = after({by_alice(lock("x"))});
+    const kernel::Ticket dead_waiter = ticket_of(by_carol(lock("x")), 1, noon + 10s);
+    const Acquire bob = queued(by_bob(lock("x")));
+    held.tickets = {dead_waiter, ticket_of(bob, 2, noon + 10s)};
+    held.moved_tickets = {dead_waiter.lock_id, bob.as.lock_id};
+    held.last_number = 2;
+    held.waiters = 2;
+    const std::vector<Request> requests{bob};
+    Batch refused(requests);
+    EXPECT_THAT(run(refused, {held})[0], RefusedWith(Errc::lock_conflict));
+    ASSERT_THAT(refused.changes(), SizeIs(1));
+    EXPECT_THAT(refused.changes()[0].put, SizeIs(2)) << "and the one that asked once only";
+    EXPECT_THAT(refused.changes()[0].put, Contains(dead_waiter))
+        << "otherwise it would be first until the hour is over";
+    EXPECT_FALSE(refused.changes()[0].record);
+
+    const std::vector<Request> leaving{cancel(bob)};
+    Batch left(leaving);
+    EXPECT_THAT(run(left, {held})[0], Granted());
+    EXPECT_THAT(left.changes()[0].put, ElementsAre(dead_waiter)) << "who leaves is not put back";
 }
 
 }  // namespace

@@ -61,6 +61,15 @@ TEST_P(ServerClockTest, PutBackItNeitherEndsALeaseNorBlocksALock) {
     EXPECT_THAT(store_->apply_one(renewal(live), soon()), Granted());
 }
 
+TEST_P(ServerClockTest, PutBackItKeepsNoPlaceForAWaiterThatDied) {
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store_->apply_one(alice, soon()));
+    EXPECT_THAT(store_->apply_one(queued(by_carol(lock("x")), 1s), soon()), RefusedWith(Errc::lock_conflict));
+    clock_.step(-1h);
+    must(store_->apply_one(release(alice), soon()));
+    EXPECT_THAT(client::acquire_in_turn(*store_, by_bob(lock("x")), host_clock(), {.deadline = soon()}), Granted());
+}
+
 TEST_P(ServerClockTest, PutForwardItEndsLeasesVisibly) {
     const Acquire alice = by_alice(lock("x"), 10min);
     const FencingToken first = must(store_->apply_one(alice, soon())).lock.token;

@@ -57,6 +57,16 @@ struct Batch::Lock {
         for (const LockId& lock_id : dead) drop(lock_id, now);
     }
 
+    /// Deadlines that were moved as it was read, and not written since, are to be written now.
+    void keep_moved() {
+        if (view->moved && view->record.held) change.record = view->record;
+        for (const LockId& lock_id : view->moved_tickets) {
+            const Ticket* ticket = find(lock_id);
+            if (ticket != nullptr && std::ranges::find(change.put, lock_id, &Ticket::lock_id) == change.put.end())
+                change.put.push_back(*ticket);
+        }
+    }
+
     [[nodiscard]] bool is_open(Instant now) const {
         return !view->record.held || view->record.held->lease.expires_at <= now;
     }
@@ -121,7 +131,7 @@ std::vector<Reply> Batch::run(Instant now, milliseconds margin) {
     for (const Wanted& wanted : wanted_) {
         Lock& lock = locks_.at(wanted.name);
         if (!lock.view) continue;
-        if (lock.view->moved && lock.view->record.held && wanted.may_change) lock.change.record = lock.view->record;
+        if (wanted.may_change) lock.keep_moved();
         if (lock.change.empty()) continue;
         const bool is_news = lock.change.record || !lock.change.dropped.empty();
         lock.sweep(now);

@@ -27,6 +27,7 @@ struct LockView {
     /// something saves that, or the lease would last one more ttl at every look.
     bool moved = false;
     std::vector<kernel::Ticket> tickets{};  ///< In any order, each once. Dead ones may be among them.
+    std::vector<LockId> moved_tickets{};    ///< Whose deadlines among them were moved likewise.
     std::uint64_t last_number = 0;          ///< The highest number, of any ticket.
     std::uint64_t waiters = 0;              ///< How many tickets live, in all of the queue.
 };

@@ -134,6 +134,7 @@ Result<LockView> BatchView::view_of(const Wanted& wanted, const Moment& moment, 
             return std::unexpected(unreadable(wanted.name, "a place in the queue"));
         if (ticket->value.expires_at <= moment.now && view.waiters > 0) --view.waiters;
         seen.places.insert_or_assign(ticket->value.lock_id, ticket->value.number);
+        if (ticket->moved) view.moved_tickets.push_back(ticket->value.lock_id);
         view.tickets.push_back(std::move(ticket->value));
     }
     return view;

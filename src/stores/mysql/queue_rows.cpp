@@ -94,6 +94,7 @@ Result<void> Queues::add_to(LockView& view, const LockName& name, const Judging&
         auto ticket = unsealed(stored, name, judging);
         if (!ticket) return std::unexpected(ticket.error());
         if (ticket->value.expires_at > judging.now) ++view.waiters;
+        if (ticket->moved) view.moved_tickets.push_back(ticket->value.lock_id);
         view.tickets.push_back(std::move(ticket->value));
     }
     if (queue.live) view.waiters = *queue.live;

@@ -53,23 +53,26 @@ Result<LockView> lock_in(const Rows& rows, int row, const LockName& name, Instan
     return LockView{.record = std::move(record->value), .moved = record->moved};
 }
 
-Result<kernel::Ticket> ticket_in(const Rows& rows, int row, const LockName& name, Instant now) {
+Result<Unsealed<kernel::Ticket>> ticket_in(const Rows& rows, int row, const LockName& name, Instant now) {
     auto ticket = unsealed_ticket(rows.bytes(row, 5), name, now);
-    if (!ticket) return std::unexpected(ticket.error());
+    if (!ticket) return ticket;
     if (ticket->value.number != static_cast<std::uint64_t>(rows.number(row, 2)) ||
         ticket->value.lock_id != rows.lock_id(row, 4))
         return std::unexpected(unreadable(name, "a place in the queue"));
-    return std::move(ticket->value);
+    return ticket;
 }
 
-void add_ticket(Result<LockView>& lock, Result<kernel::Ticket> ticket) {
+void add_ticket(Result<LockView>& lock, Result<Unsealed<kernel::Ticket>> found) {
     if (!lock) return;
-    if (!ticket) {
-        lock = std::unexpected(ticket.error());
+    if (!found) {
+        lock = std::unexpected(found.error());
         return;
     }
-    const bool known = std::ranges::any_of(lock->tickets, [&](const auto& t) { return t.number == ticket->number; });
-    if (!known) lock->tickets.push_back(std::move(*ticket));
+    kernel::Ticket& ticket = found->value;
+    const bool known = std::ranges::any_of(lock->tickets, [&](const auto& t) { return t.number == ticket.number; });
+    if (known) return;
+    if (found->moved) lock->moved_tickets.push_back(ticket.lock_id);
+    lock->tickets.push_back(std::move(ticket));
 }
 
 /// The first name behind all that begin with `prefix`; empty if there is none.

@@ -34,18 +34,6 @@ void add(Command& command, const std::optional<Instant>& instant) {
 /// Not a count: after a restored backup the same count would come again, for another record.
 std::string fresh_version() { return to_hex(std::span(LockId::random().bytes()).first(8)); }
 
-/// Tickets whose end was moved are saved with the new end whenever their lock is: otherwise one that nobody keeps
-/// alive would last as long as the clock was put back.
-std::vector<kernel::Ticket> tickets_to_put(const Change& change, const Sight& sight) {
-    std::vector<kernel::Ticket> put = change.put;
-    const auto is_in = [](const std::vector<kernel::Ticket>& tickets, const kernel::Ticket& ticket) {
-        return std::ranges::find(tickets, ticket.lock_id, &kernel::Ticket::lock_id) != tickets.end();
-    };
-    for (const kernel::Ticket& ticket : sight.moved)
-        if (!is_in(change.put, ticket) && !is_in(change.dropped, ticket)) put.push_back(ticket);
-    return put;
-}
-
 std::string_view held_after(const Change& change, const Sight& sight) {
     if (!change.record || change.record->held.has_value() == sight.was_held) return "";
     return change.record->held ? "1" : "0";
@@ -103,9 +91,8 @@ std::vector<Written> add_changes(ScriptCall& call, const Keys& keys, std::span<c
         for (const AuditEvent& event : change.events) add(out, sealed(event));
         out.add(change.dropped.size());
         for (const kernel::Ticket& ticket : change.dropped) out.add(ticket.lock_id.text());
-        const auto put = tickets_to_put(change, sight);
-        out.add(put.size());
-        for (const kernel::Ticket& ticket : put) {
+        out.add(change.put.size());
+        for (const kernel::Ticket& ticket : change.put) {
             out.add(ticket.lock_id.text());
             out.add(ticket.number);
             out.add(milliseconds_of(ticket.expires_at));
@@ -164,7 +151,7 @@ Result<LockView> view_of(Value answer, std::size_t index, const LockName& name, 
     for (std::size_t i = 0; i < found[4].size(); ++i) {
         auto ticket = unsealed_ticket(found[4][i].bytes(), name, now);
         if (!ticket) return std::unexpected(ticket.error());
-        if (ticket->moved) sight.moved.push_back(ticket->value);
+        if (ticket->moved) view.moved_tickets.push_back(ticket->value.lock_id);
         view.tickets.push_back(std::move(ticket->value));
     }
     sight.version = found[0].text();

@@ -36,7 +36,6 @@ struct Sight {
     base::Bytes record{};
     bool was_held = false;
     bool has_queue = false;
-    std::vector<kernel::Ticket> moved{};  ///< Tickets whose end was moved, because the clock went back.
 };
 
 /// What the script answered.
