@@ -138,7 +138,16 @@ Result<Ttl> Ttl::of(std::chrono::milliseconds time) {
 }
 
 Holder Holder::this_process() {
-    return {fmt::format("{}:{}:{}:{}", host_name(), user_name(), getpid(), start_time()), ""};
+    // Finding out takes a dozen files, and every grant asks. Kept for each thread, so that a fork finds no mutex taken.
+    thread_local pid_t asked_by = -1;
+    thread_local uid_t asked_as = 0;
+    thread_local std::string known;
+    if (asked_by != getpid() || asked_as != geteuid()) {
+        known = fmt::format("{}:{}:{}:{}", host_name(), user_name(), getpid(), start_time());
+        asked_by = getpid();
+        asked_as = geteuid();
+    }
+    return {known, ""};
 }
 
 std::string Holder::display() const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -36,6 +37,15 @@ TEST(HolderTest, ThisProcessIsNamedByHostUserPidAndStart) {
     EXPECT_EQ(Holder::this_process(), holder);
     EXPECT_LE(holder.text.size(), 255U);
     EXPECT_FALSE(has_control(holder.text));
+}
+
+TEST(HolderTest, AForkedProcessIsAnother) {
+    const Holder parent = Holder::this_process();
+    const pid_t child = fork();
+    if (child == 0) _exit(Holder::this_process() == parent ? 1 : 0);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "two processes under one name";
 }
 
 TEST(LockStateTest, HasTheNamesOfTheJson) {
