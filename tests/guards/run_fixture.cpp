@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <unistd.h>
 
 namespace holdfast::tests {
 namespace {
@@ -30,6 +31,15 @@ Args RunFixture::command(const Args& how, const Args& more_flags) const {
     args.insert(args.end(), more_flags.begin(), more_flags.end());
     args.insert(args.end(), {name_.text(), "--", SUBJECT, roster_folder_.string()});
     args.insert(args.end(), how.begin(), how.end());
+    return args;
+}
+
+Args RunFixture::as_init(const Args& how) const {
+    Args args{"/usr/bin/unshare", "--pid", "--fork", "--mount-proc"};
+    if (geteuid() != 0) args.insert(args.end(), {"--user", "--map-root-user"});
+    const Args inner = command(how);
+    args.push_back(std::string(HOLDFAST_BIN) + "/holdfast");
+    args.insert(args.end(), inner.begin(), inner.end());
     return args;
 }
 

@@ -27,6 +27,8 @@ protected:
     [[nodiscard]] Running start(const Args& how, const Args& more_flags = {}) {
         return box_.start(command(how, more_flags));
     }
+    /// The same as the first process of a pid namespace, as in a container.
+    [[nodiscard]] Args as_init(const Args& how) const;
     /// Starts it and waits until `processes` of the child are there.
     [[nodiscard]] Running start_and_await(const Args& how, std::size_t processes);
 

@@ -32,6 +32,14 @@ TEST_P(RunMatrix, WhenTheStoreIsGoneTheChildIsEndedInTime) {
     EXPECT_EQ(running.wait().status, 76);
 }
 
+TEST_P(RunMatrix, WhenTheStoreIsGoneInAContainerTheChildIsEndedInTime) {
+    Running running = box_.start_program(as_init({GetParam()}));
+    await_roster(family_size(GetParam()));
+    take_store_away();
+    EXPECT_EQ(running.wait().status, 76);
+    EXPECT_LT(last_sign_of_life(), look().lease->expires_at);
+}
+
 TEST_P(RunMatrix, WhenTheSupervisorIsKilledTheWatchdogEndsTheChildInTime) {
     Running running = start_subject();
     running.signal(SIGKILL);

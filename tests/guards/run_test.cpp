@@ -210,17 +210,7 @@ TEST_F(RunTest, TheChildIsAlwaysDeadBeforeTheStoreWouldLetAnotherIn) {
 }
 
 /// `holdfast run` as the first process of a pid namespace.
-class RunAsInit : public RunFixture {
-protected:
-    [[nodiscard]] Args as_init(const Args& how) const {
-        Args args{"/usr/bin/unshare", "--pid", "--fork", "--mount-proc"};
-        if (geteuid() != 0) args.insert(args.end(), {"--user", "--map-root-user"});
-        const Args inner = command(how);
-        args.push_back(std::string(HOLDFAST_BIN) + "/holdfast");
-        args.insert(args.end(), inner.begin(), inner.end());
-        return args;
-    }
-};
+class RunAsInit : public RunFixture {};
 
 TEST_F(RunAsInit, PassesTheStatusOn) { EXPECT_EQ(box_.run_program(as_init({"exit", "42"})).status, 42); }
 
@@ -236,14 +226,6 @@ TEST_F(RunAsInit, ForwardsSignalsThatTheKernelWouldDropForIt) {
     kill(init, SIGTERM);
     EXPECT_EQ(running.wait().status, 128 + SIGTERM);
     EXPECT_EQ(look().state, LockState::free);
-}
-
-TEST_F(RunAsInit, EndsTheChildWhenTheStoreIsGone) {
-    auto running = box_.start_program(as_init({"ignore"}));
-    await_roster(1);
-    take_store_away();
-    EXPECT_EQ(running.wait().status, 76);
-    EXPECT_LT(last_sign_of_life(), look().lease->expires_at);
 }
 
 }  // namespace
