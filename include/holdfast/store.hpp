@@ -85,7 +85,8 @@ public:
 
     /// Sleeps until the lock may have changed since `watch.seen_seq`, or the deadline passes. With a
     /// ticket, until its owner may take the lock: first in line, and nobody holds. Only a hint: it may
-    /// return early, and who returns must look again.
+    /// return early, and who returns must look again. But never much too late: when a lease or a ticket
+    /// ahead runs out, nobody is there to say so, and the store finds out by itself.
     [[nodiscard]] virtual Result<void> wait_for_change(const Watch& watch, Deadline deadline) = 0;
 
     [[nodiscard]] virtual StoreInfo info() const = 0;

@@ -99,12 +99,14 @@ struct Library {
     std::size_t most_files;
 };
 
-const std::array<Library, 7>& libraries() {
+const std::array<Library, 9>& libraries() {
     constexpr std::size_t any = 1000;
-    static const std::array<Library, 7> all{
+    static const std::array<Library, 9> all{
         Library{"SQLite", std::regex("^sqlite3.*\\.h$"), {"src/stores/sqlite/"}, any},
         Library{"hiredis", std::regex("^hiredis/"), {"src/stores/redis/"}, any},
         Library{"OpenSSL", std::regex("^openssl/"), {"src/stores/redis/"}, any},
+        Library{"libpq", std::regex("^(libpq-fe\\.h$|postgresql/)"), {"src/stores/postgres/"}, any},
+        Library{"libcurl", std::regex("^curl/"), {"src/stores/etcd/"}, any},
         Library{"MariaDB", std::regex("^(mysql|errmsg)\\.h$"), {"src/stores/mysql/"}, any},
         Library{"CLI11", std::regex("^CLI/"), {"src/cli/"}, 1},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},

@@ -94,6 +94,8 @@ TEST(DependencyRule, BlanksAroundTheDirectiveHideNothing) {
 TEST(Libraries, SqliteStaysInItsStore) {
     EXPECT_THAT(escaped_libraries({made_up("src/stores/sqlite/a.cpp", "#include <sqlite3.h>\n")}), IsEmpty());
     EXPECT_THAT(escaped_libraries({made_up("src/stores/file/a.cpp", "#include <sqlite3.h>\n")}), SizeIs(1));
+    EXPECT_THAT(escaped_libraries({made_up("src/stores/mysql/a.cpp", "#include <libpq-fe.h>\n")}), SizeIs(1));
+    EXPECT_THAT(escaped_libraries({made_up("src/cli/a.cpp", "#include <curl/curl.h>\n")}), SizeIs(1));
 }
 
 TEST(Libraries, BoostStaysInJsonAndTheServer) {
