@@ -84,8 +84,9 @@ void count_bites(const History& history, Verdict& verdict) {
     });
 }
 
-Verdict judge(const History& history) {
+Verdict judge(const History& history, std::set<std::string> left_out) {
     Verdict verdict;
+    verdict.left_out = std::move(left_out);
     for (const auto& [name, lock] : history.locks) {
         check_tokens(lock, verdict);
         check_beliefs(history, lock, verdict);
