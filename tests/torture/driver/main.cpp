@@ -65,7 +65,8 @@ int run(Options options) {
         fmt::print(stderr, "torture: this build has no store for {}\n", kind);
         return 77;
     }
-    const auto stage = set_up(options.store);
+    const bool fills = options.faults.empty() || std::ranges::find(options.faults, "disk_full") != options.faults.end();
+    const auto stage = set_up(options.store, fills ? Place::small_disk : Place::host);
     complete(options, *stage);
     fmt::print(
         "torture: --store {} --faults {} --workloads {} --{} --clients {} --ttl-ms {} --guard {} --seed {}\n",

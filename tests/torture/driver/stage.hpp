@@ -24,12 +24,15 @@ public:
     virtual void finish(const Choice&) {}
 };
 
+/// Where a store in files is: on the disk of this host, or on one that can be made full.
+enum class Place { host, small_disk };
+
 /// `store` is a kind of store, which starts empty; or a URL, whose store is taken as it is. Throws
 /// std::invalid_argument where there is no such kind.
-[[nodiscard]] std::unique_ptr<Stage> set_up(const std::string& store);
+[[nodiscard]] std::unique_ptr<Stage> set_up(const std::string& store, Place place);
 
 /// `file` and `sqlite`.
-[[nodiscard]] std::unique_ptr<Stage> set_up_folder(const std::string& scheme);
+[[nodiscard]] std::unique_ptr<Stage> set_up_folder(const std::string& scheme, Place place);
 /// `postgres`, `mysql`, `redis` and `etcd`.
 [[nodiscard]] std::unique_ptr<Stage> set_up_server(const std::string& kind);
 /// Three nodes of etcd.
