@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 namespace torture {
@@ -229,6 +230,21 @@ class BadHistory : public testing::TestWithParam<Case> {};
 TEST_P(BadHistory, IsSeenByTheCheckThatItBreaks) {
     EXPECT_THAT(checks_that_see(GetParam().story), testing::ElementsAre(GetParam().check));
 }
+
+class Rule : public testing::TestWithParam<std::string> {};
+
+TEST_P(Rule, LeftOutLetsABadHistoryPass) {
+    const auto passes_without = [](const std::string& rule) {
+        return [rule](const Case& bad) {
+            return checker::exit_status_of(checker::judge(checker::parse(bad.story.text()), {rule})) == 0;
+        };
+    };
+    EXPECT_TRUE(std::ranges::any_of(bad_histories(), passes_without(GetParam())));
+    EXPECT_TRUE(std::ranges::none_of(bad_histories(), passes_without("")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Checker, Rule, testing::Values("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9"),
+                         [](const auto& test) { return test.param; });
 
 INSTANTIATE_TEST_SUITE_P(Checker, BadHistory, testing::ValuesIn(bad_histories()),
                          [](const auto& test) { return test.param.name; });

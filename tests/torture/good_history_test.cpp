@@ -141,6 +141,22 @@ TEST(Bite, OfAServerIsACallWithoutAnAnswer) {
     EXPECT_EQ(checker::exit_status_of(requiring("server_kill", story)), 0);
 }
 
+TEST(Bite, OfADelayIsAnAnswerThatCameLate) {
+    Story story = two_holders();
+    story.add("fault", R"("e":"fault","kind":"delay","t":42000000,"t1":90000000,"ms":6)");
+    EXPECT_EQ(checker::exit_status_of(requiring("delay", story)), 3);
+    story.call("C.acquire", "c", 46, 58, R"("op":"acquire","id":"C")", R"("r":"refused","why":"E_LOCK_CONFLICT")");
+    EXPECT_EQ(checker::exit_status_of(requiring("delay", story)), 0);
+}
+
+TEST(Bite, OfANodeIsACallThatItHeldUp) {
+    Story story = two_holders();
+    story.fault("leader_stop", "", 35, 300);
+    EXPECT_EQ(checker::exit_status_of(requiring("leader_stop", story)), 3);
+    story.call("C.acquire", "c", 46, 250, R"("op":"acquire","id":"C")", R"("r":"refused","why":"E_LOCK_CONFLICT")");
+    EXPECT_EQ(checker::exit_status_of(requiring("leader_stop", story)), 0);
+}
+
 TEST(Control, MustLoseUpdatesAndNothingElse) {
     const auto control = [](const Story& story) {
         std::string text = story.text();

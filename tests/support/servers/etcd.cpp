@@ -28,6 +28,7 @@ struct Node {
     std::string name;
     std::uint16_t client_port = free_port();
     std::uint16_t peer_port = free_port();
+    std::uint16_t known_port = peer_port;  ///< Where the others look for it.
 };
 
 std::unique_ptr<Server> start_node(const Node& node, const std::string& cluster, std::function<bool()> is_ready,
@@ -38,7 +39,7 @@ std::unique_ptr<Server> start_node(const Node& node, const std::string& cluster,
         .name = "etcd",
         .command = {"/usr/bin/etcd", "--name", node.name, "--data-dir", (folder->path() / "data").string(),
                     "--listen-client-urls", url(node.client_port), "--advertise-client-urls", url(node.client_port),
-                    "--listen-peer-urls", url(node.peer_port), "--initial-advertise-peer-urls", url(node.peer_port),
+                    "--listen-peer-urls", url(node.peer_port), "--initial-advertise-peer-urls", url(node.known_port),
                     "--initial-cluster", cluster, "--log-level", "error"},
         .environment = options.environment,
         .is_ready = std::move(is_ready)};
@@ -46,7 +47,7 @@ std::unique_ptr<Server> start_node(const Node& node, const std::string& cluster,
     return std::make_unique<Server>(std::move(plan), std::move(folder), node.client_port);
 }
 
-std::string member(const Node& node) { return fmt::format("{}=http://127.0.0.1:{}", node.name, node.peer_port); }
+std::string member(const Node& node) { return fmt::format("{}=http://127.0.0.1:{}", node.name, node.known_port); }
 
 }  // namespace
 
@@ -55,8 +56,10 @@ std::unique_ptr<Server> start_etcd_server(const ServerOptions& options) {
     return start_node(node, member(node), [port = node.client_port] { return answers(port); }, options);
 }
 
-std::array<std::unique_ptr<Server>, 3> start_etcd_cluster() {
-    const std::array nodes{Node{.name = "one"}, Node{.name = "two"}, Node{.name = "three"}};
+std::array<std::unique_ptr<Server>, 3> start_etcd_cluster(const std::function<std::uint16_t(std::uint16_t)>& in_front) {
+    std::array nodes{Node{.name = "one"}, Node{.name = "two"}, Node{.name = "three"}};
+    if (in_front)
+        for (Node& node : nodes) node.known_port = in_front(node.peer_port);
     const std::string cluster = fmt::format("{},{},{}", member(nodes[0]), member(nodes[1]), member(nodes[2]));
     // The first nodes have nobody to elect with, so only the last waits.
     const auto at_once = [] { return true; };

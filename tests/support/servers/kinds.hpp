@@ -23,8 +23,10 @@ struct ServerOptions {
 [[nodiscard]] std::unique_ptr<Server> start_redis_server(const ServerOptions& options = {});
 [[nodiscard]] std::unique_ptr<Server> start_etcd_server(const ServerOptions& options = {});
 
-/// A cluster of three. Nodes can be killed, stopped and started one by one.
-[[nodiscard]] std::array<std::unique_ptr<Server>, 3> start_etcd_cluster();
+/// A cluster of three. Nodes can be killed, stopped and started one by one. `in_front` is given the port where a node
+/// listens for the other two, and says where they shall look for it: at a proxy.
+[[nodiscard]] std::array<std::unique_ptr<Server>, 3> start_etcd_cluster(
+    const std::function<std::uint16_t(std::uint16_t)>& in_front = {});
 
 /// In front of a PostgreSQL, in transaction pooling mode.
 [[nodiscard]] std::unique_ptr<Server> start_pgbouncer(const Server& postgres);

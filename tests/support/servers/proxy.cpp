@@ -1,7 +1,7 @@
 #include "support/servers/proxy.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
-#include <array>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdexcept>
@@ -30,6 +30,7 @@ void send_at_once(int socket) {
 }
 
 using Piece = std::vector<char>;
+using std::chrono::steady_clock;
 
 /// What is there; empty at the end.
 Piece read_piece(int socket) {
@@ -67,9 +68,10 @@ Proxy::~Proxy() {
     nudge();
 }
 
-void Proxy::arrange(std::uint64_t count, Fate fate) {
+void Proxy::arrange(std::uint64_t count, Fate fate, std::uint64_t times) {
     const std::scoped_lock lock(mutex_);
     until_ = count;
+    times_ = times;
     arranged_ = fate;
     happened_ = false;
 }
@@ -92,31 +94,66 @@ void Proxy::cut() {
     nudge();
 }
 
+void Proxy::become(const Road& road) {
+    {
+        const std::scoped_lock lock(mutex_);
+        road_ = road;
+    }
+    nudge();
+}
+
 void Proxy::nudge() const { eventfd_write(nudged_.get(), 1); }
 
 void Proxy::work(const std::stop_token& stop) {
+    Road road;
     while (!stop.stop_requested()) {
         std::vector<pollfd> ready{{listening_.get(), POLLIN, 0}, {nudged_.get(), POLLIN, 0}};
         for (const Link& link : links_) {
-            ready.push_back({link.client.get(), POLLIN, 0});
-            ready.push_back({link.server.get(), POLLIN, 0});
+            ready.push_back({link.requests.ended ? -1 : link.client.get(), POLLIN, 0});
+            ready.push_back({link.replies.ended ? -1 : link.server.get(), POLLIN, 0});
         }
-        poll(ready.data(), ready.size(), -1);
+        poll(ready.data(), ready.size(), milliseconds_to_next_delivery(road));
         eventfd_t ignored = 0;
         eventfd_read(nudged_.get(), &ignored);
         {
             const std::scoped_lock lock(mutex_);
             if (std::exchange(cut_, false)) links_.clear();
+            road = road_;
         }
         std::size_t i = 2;
         for (auto link = links_.begin(); link != links_.end(); i += 2) {
             // What the server said before the client went on comes first.
-            const bool whole =
-                (ready[i + 1].revents == 0 || from_server(*link)) && (ready[i].revents == 0 || from_client(*link));
+            const bool whole = (ready[i + 1].revents == 0 || from_server(*link, road)) &&
+                               (ready[i].revents == 0 || from_client(*link, road)) && deliver(*link, road);
             link = whole ? std::next(link) : links_.erase(link);
         }
         if (ready[0].revents != 0) accept_one();
     }
+}
+
+int Proxy::milliseconds_to_next_delivery(const Road& road) const {
+    auto next = steady_clock::time_point::max();
+    for (const Link& link : links_) {
+        const auto look = [&](const Way& way, bool holds) {
+            if (!holds && !way.parcels.empty()) next = std::min(next, way.parcels.front().due);
+        };
+        look(link.requests, road.holds_requests);
+        look(link.replies, road.holds_replies);
+    }
+    if (next == steady_clock::time_point::max()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - steady_clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+}
+
+bool Proxy::deliver(Link& link, const Road& road) const {
+    const auto now = steady_clock::now();
+    const auto deliver_on = [&](Way& way, int to) {
+        for (; !way.parcels.empty() && way.parcels.front().due <= now; way.parcels.pop_front())
+            if (way.parcels.front().piece.empty() || !write_piece(to, way.parcels.front().piece)) return false;
+        return true;
+    };
+    return (road.holds_replies || deliver_on(link.replies, link.client.get())) &&
+           (road.holds_requests || deliver_on(link.requests, link.server.get()));
 }
 
 void Proxy::accept_one() {
@@ -134,30 +171,33 @@ std::optional<Fate> Proxy::next_fate() {
     const std::scoped_lock lock(mutex_);
     ++messages_;
     if (until_ == 0 || --until_ > 0) return std::nullopt;
+    if (--times_ > 0) until_ = 1;
     if (arranged_ != Fate::lose_reply) happened_ = true;
     return arranged_;
 }
 
-bool Proxy::from_client(Link& link) {
-    const Piece piece = read_piece(link.client.get());
-    if (piece.empty()) return false;
-    if (!link.client_spoke_last && !link.fate) link.fate = next_fate();
+bool Proxy::from_client(Link& link, const Road& road) {
+    Piece piece = read_piece(link.client.get());
+    link.requests.ended = piece.empty();
+    if (!piece.empty() && !link.client_spoke_last && !link.fate) link.fate = next_fate();
     link.client_spoke_last = true;
     if (link.fate == Fate::lose_request) return false;
-    return write_piece(link.server.get(), piece);
+    link.requests.parcels.push_back({steady_clock::now() + road.delay, std::move(piece)});
+    return true;
 }
 
-bool Proxy::from_server(Link& link) {
-    const Piece piece = read_piece(link.server.get());
-    if (piece.empty()) return false;
+bool Proxy::from_server(Link& link, const Road& road) {
+    Piece piece = read_piece(link.server.get());
+    link.replies.ended = piece.empty();
     link.client_spoke_last = false;
-    if (link.fate == Fate::no_reply) return true;
-    if (link.fate == Fate::lose_reply) {
+    if (!piece.empty() && link.fate == Fate::no_reply) return true;
+    if (!piece.empty() && link.fate == Fate::lose_reply) {
         const std::scoped_lock lock(mutex_);
         happened_ = true;
         return false;
     }
-    return write_piece(link.client.get(), piece);
+    link.replies.parcels.push_back({steady_clock::now() + road.delay, std::move(piece)});
+    return true;
 }
 
 }  // namespace holdfast::tests

@@ -2,11 +2,14 @@
 
 #include "base/fd.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace holdfast::tests {
 
@@ -15,6 +18,13 @@ enum class Fate {
     lose_request,  ///< It never arrives, and the connection breaks.
     lose_reply,    ///< It arrives and is worked on; when the answer begins, it is dropped and the connection breaks.
     no_reply,      ///< It arrives, but neither its answer nor anything after it gets through. The connection stays.
+};
+
+/// What the way between clients and server is like.
+struct Road {
+    std::chrono::milliseconds delay{0};  ///< Of everything, there and back.
+    bool holds_requests = false;         ///< As if packets were lost: it arrives when this is over, however late.
+    bool holds_replies = false;
 };
 
 /// Stands between clients and a server on loopback, and loses what the test says, counted in messages and never in
@@ -28,28 +38,44 @@ public:
 
     [[nodiscard]] std::uint16_t port() const { return port_; }
 
-    /// Decides about the `count`-th message from now on, of any client; 1 is the next. Replaces what was arranged
-    /// before.
-    void arrange(std::uint64_t count, Fate fate);
+    /// Decides about the `count`-th message from now on, of any client, and those after it until there were `times`; 1
+    /// is the next. Replaces what was arranged before.
+    void arrange(std::uint64_t count, Fate fate, std::uint64_t times = 1);
     /// Whether what was arranged has come to pass.
     [[nodiscard]] bool has_happened() const;
     /// How many messages came since the proxy exists.
     [[nodiscard]] std::uint64_t messages() const;
     /// Breaks all connections that there are.
     void cut();
+    /// From now on. Connections can be made on any road, but what is said on them takes its time.
+    void become(const Road& road);
 
 private:
+    using Piece = std::vector<char>;
+    struct Parcel {
+        std::chrono::steady_clock::time_point due;
+        Piece piece;  ///< Empty: the sender has gone.
+    };
+    struct Way {
+        std::deque<Parcel> parcels{};
+        bool ended = false;  ///< The sender has gone, and this is known or under way.
+    };
     struct Link {
         base::Fd client;
         base::Fd server;
+        Way requests{};
+        Way replies{};
         bool client_spoke_last = false;
         std::optional<Fate> fate{};  ///< Of the message that is under way.
     };
 
     void work(const std::stop_token& stop);
     void accept_one();
-    [[nodiscard]] bool from_client(Link& link);
-    [[nodiscard]] bool from_server(Link& link);
+    // Each says whether the connection goes on.
+    [[nodiscard]] bool from_client(Link& link, const Road& road);
+    [[nodiscard]] bool from_server(Link& link, const Road& road);
+    [[nodiscard]] bool deliver(Link& link, const Road& road) const;
+    [[nodiscard]] int milliseconds_to_next_delivery(const Road& road) const;
     [[nodiscard]] std::optional<Fate> next_fate();
     void nudge() const;
 
@@ -61,10 +87,12 @@ private:
 
     mutable std::mutex mutex_;
     std::uint64_t messages_ = 0;  ///< Guarded by mutex_.
-    std::uint64_t until_ = 0;     ///< Guarded by mutex_. Messages left until the arranged one; 0: none is arranged.
+    std::uint64_t until_ = 0;     ///< Guarded by mutex_. Messages left until the first that is arranged; 0: none is.
+    std::uint64_t times_ = 0;     ///< Guarded by mutex_. How many of them are left.
     Fate arranged_ = Fate::lose_reply;  ///< Guarded by mutex_.
     bool happened_ = false;             ///< Guarded by mutex_.
     bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
+    Road road_{};                       ///< Guarded by mutex_.
 
     std::jthread thread_;
 };

@@ -41,9 +41,27 @@ bool was_noticed(const History& history, const Fault& fault) {
     });
 }
 
-/// Somebody's clock ran, or a call was under way.
+/// A call failed, or took longer than any does that nothing holds up.
+bool held_somebody_up(const History& history, const Fault& fault) {
+    // A delay is seen by who asked during it and heard the answer late.
+    const Nanos earliest = fault.delay > 0 ? fault.begun : 0;
+    const Nanos longest = fault.delay > 0 ? 2 * fault.delay : 200'000'000;
+    const bool late = any_op(history, [&](const Op& op) {
+        return op.begun >= earliest && op.begun <= fault.ended && op.returned != never && op.returned >= fault.begun &&
+               op.returned - op.begun >= longest;
+    });
+    return late || (fault.delay == 0 && was_noticed(history, fault));
+}
+
+/// Somebody's lease was running, or a call was under way.
 bool met_anybody(const History& history, const Fault& fault) {
-    return any_op(history, [&](const Op& op) { return op.begun <= fault.ended && op.returned >= fault.begun; });
+    return std::ranges::any_of(history.locks,
+                               [&](const auto& lock) {
+                                   return std::ranges::any_of(lock.second.beliefs, [&](const Belief& belief) {
+                                       return !belief.lost && belief.at <= fault.ended && belief.until >= fault.begun;
+                                   });
+                               }) ||
+           any_op(history, [&](const Op& op) { return op.begun <= fault.ended && op.returned >= fault.begun; });
 }
 
 /// Something that was acknowledged is gone.
@@ -60,7 +78,10 @@ bool bit(const History& history, const Fault& fault) {
     if (fault.kind == "kill") return met_somebody(history, fault);
     if (fault.kind == "stop") return outlasted_a_lease(history, fault);
     if (fault.kind == "restore") return undid_something(history, fault);
-    if (fault.kind == "clock" || fault.kind == "delay") return met_anybody(history, fault);
+    if (fault.kind == "clock") return met_anybody(history, fault);
+    static const std::vector<std::string> slow{"delay", "partition_", "node_", "leader_"};
+    if (std::ranges::any_of(slow, [&](const auto& kind) { return fault.kind.starts_with(kind); }))
+        return held_somebody_up(history, fault);
     return was_noticed(history, fault);
 }
 
@@ -84,8 +105,9 @@ void count_bites(const History& history, Verdict& verdict) {
     });
 }
 
-Verdict judge(const History& history) {
+Verdict judge(const History& history, std::set<std::string> left_out) {
     Verdict verdict;
+    verdict.left_out = std::move(left_out);
     for (const auto& [name, lock] : history.locks) {
         check_tokens(lock, verdict);
         check_beliefs(history, lock, verdict);

@@ -156,7 +156,8 @@ private:
                                    .process = text(fields, "p"),
                                    .begun = required_time(fields, "t"),
                                    .ended = required_time(fields, "t1"),
-                                   .from = number(fields, "from")});
+                                   .from = number(fields, "from"),
+                                   .delay = number(fields, "ms") * 1'000'000});
     }
 
     void run(const object& fields) {

@@ -21,8 +21,8 @@
 /// `v` version
 /// - `believe`: `p`, `l`, `id`, `tok`, `t`, `until`: the holder trusts its lease now, and until then
 /// - `lost`: `p`, `l`, `id`, `t`: the holder knows that it is over
-/// - `fault`: `kind`, `t`, `t1`, `p` (victim), `from` (of a restore: when the copy was made); `heal`: `t`, no faults
-/// any more
+/// - `fault`: `kind`, `t`, `t1`, `p` (victim), `from` (of a restore: when the copy was made), `ms` (of a delay, one
+/// way); `heal`: `t`, no faults any more
 /// - `audit`: `l`, `seq`, `kind`, `tok`, `id`, `from` (lock_id that lost it); `state`: `l`, `seq`, `tok`, `id`, `chain`
 /// - `journal`, written by the guarded resource in the step it tells of: `l`, `kind` (`write`, `seal`), `v`, `tok`,
 /// `id`,
@@ -108,6 +108,7 @@ struct Fault {
     Nanos begun = 0;
     Nanos ended = 0;
     Nanos from = 0;
+    Nanos delay = 0;
 };
 
 /// What happened to one lock. Locks are independent of each other, so each is judged alone.

@@ -59,13 +59,14 @@ int judge(const fs::path& history) {
 }
 
 int run(Options options) {
-    const std::string kind = options.store.substr(0, options.store.find(':'));
+    const std::string kind = options.store == "etcd3" ? "etcd" : options.store.substr(0, options.store.find(':'));
     const auto schemes = holdfast::known_schemes();
     if (std::ranges::find(schemes, kind) == schemes.end()) {
         fmt::print(stderr, "torture: this build has no store for {}\n", kind);
         return 77;
     }
-    const auto stage = set_up(options.store);
+    const bool fills = options.faults.empty() || std::ranges::find(options.faults, "disk_full") != options.faults.end();
+    const auto stage = set_up(options.store, fills ? Place::small_disk : Place::host);
     complete(options, *stage);
     fmt::print(
         "torture: --store {} --faults {} --workloads {} --{} --clients {} --ttl-ms {} --guard {} --seed {}\n",

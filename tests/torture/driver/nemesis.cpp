@@ -14,35 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// In the middle of the range are lengths that matter: around and beyond a ttl.
-milliseconds part_of(milliseconds ttl, std::uint64_t percent) { return ttl * static_cast<std::int64_t>(percent) / 100; }
-
 }  // namespace
-
-Choices::Choices(const Options& options) : options_(options), random_(options.seed) {
-    // What happens to clients is cheap and common; what happens to the store stops everybody.
-    for (const std::string& fault : options.faults)
-        weighted_.insert(weighted_.end(), fault == "kill" || fault == "stop" ? 4 : 1, fault);
-}
-
-Choice Choices::next() {
-    // All is drawn every time, so that what one fault needs does not change what the next one gets.
-    Choice choice;
-    choice.fault = weighted_[below(weighted_.size())];
-    choice.pause = milliseconds{below(500)};
-    choice.place = below(options_.clients);
-    const std::string& workload = options_.workloads[below(options_.workloads.size())];
-    const bool guarded = std::ranges::find(options_.workloads, "register") != options_.workloads.end();
-    // Who stops should be in the middle of work that a fence protects: that is what a stop is for.
-    const std::vector<std::string> locks = locks_of(choice.fault == "stop" && guarded ? "register" : workload);
-    choice.lock = locks[below(locks.size())];
-    const std::uint64_t percent = below(100);
-    choice.length = choice.fault == "stop" || choice.fault == "server_stop" ? part_of(options_.ttl, 150 + percent)
-                                                                            : part_of(options_.ttl, 5 + percent / 2);
-    const std::array<milliseconds, 4> steps{2 * options_.ttl, -2s, 1h, -5s};
-    choice.step = steps[below(steps.size())];
-    return choice;
-}
 
 Nemesis::Nemesis(const Options& options, Stage& stage, Crew& crew, holdfast::Store& store, Recorder& recorder)
     : options_(options), stage_(stage), crew_(crew), store_(store), recorder_(recorder) {}
@@ -84,10 +56,11 @@ void Nemesis::inflict(const Choice& choice) {
         });
         return;
     }
-    stage_.begin(choice.fault, choice.step);
+    stage_.begin(choice);
     if (choice.fault != "clock") rest(choice.length);
-    stage_.finish(choice.fault);
-    record(choice.fault, "", begun);
+    stage_.finish(choice);
+    recorder_.line(fmt::format(R"({{"e":"fault","kind":"{}","t":{},"t1":{},"ms":{}}})", choice.fault, begun, now_ns(),
+                               choice.fault == "delay" ? choice.delay.count() : 0));
 }
 
 /// As `docs/reference/stores.md` says: everybody stops, the backup is put in place, everybody starts.
@@ -97,12 +70,12 @@ void Nemesis::restore(const Choice& choice) {
     for (std::size_t place = 0; place < crew_.size(); ++place)
         if (!crew_.is_stopped(place)) running.push_back(place);
     for (const std::size_t place : running) crew_.stop(place);
-    stage_.begin("restore", choice.step);
+    stage_.begin(choice);
     for (const std::size_t place : running) crew_.resume(place);
     rest(choice.length);
     const std::int64_t begun = now_ns();
     crew_.kill_all();
-    stage_.finish("restore");
+    stage_.finish(choice);
     record("restore", "", begun, copied);
     crew_.start_all();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <chrono>
+#include "torture/driver/choices.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,13 +19,23 @@ public:
     [[nodiscard]] virtual std::string inner_url() const { return url(); }
     /// The faults that it can suffer, beside those of its clients.
     [[nodiscard]] virtual std::vector<std::string> faults() const { return {}; }
-    /// Begins and ends a fault. `step` is by how much a clock moves.
-    virtual void begin(const std::string& fault, std::chrono::milliseconds step);
-    virtual void finish(const std::string& fault);
+    /// Begins and ends a fault.
+    virtual void begin(const Choice& choice);
+    virtual void finish(const Choice&) {}
 };
+
+/// Where a store in files is: on the disk of this host, or on one that can be made full.
+enum class Place { host, small_disk };
 
 /// `store` is a kind of store, which starts empty; or a URL, whose store is taken as it is. Throws
 /// std::invalid_argument where there is no such kind.
-[[nodiscard]] std::unique_ptr<Stage> set_up(const std::string& store);
+[[nodiscard]] std::unique_ptr<Stage> set_up(const std::string& store, Place place);
+
+/// `file` and `sqlite`.
+[[nodiscard]] std::unique_ptr<Stage> set_up_folder(const std::string& scheme, Place place);
+/// `postgres`, `mysql`, `redis` and `etcd`.
+[[nodiscard]] std::unique_ptr<Stage> set_up_server(const std::string& kind);
+/// Three nodes of etcd.
+[[nodiscard]] std::unique_ptr<Stage> set_up_cluster();
 
 }  // namespace torture

@@ -1,0 +1,63 @@
+#include "torture/driver/choices.hpp"
+
+#include "torture/client/workloads.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace torture {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+bool happens_to_clients(const std::string& fault) {
+    return fault == "kill" || fault == "stop" || fault.starts_with("supervisor_");
+}
+
+/// In percent of the ttl: the shortest, and by how much more it can be.
+struct Length {
+    std::uint64_t least;
+    std::uint64_t more;
+};
+
+Length length_of(const std::string& fault) {
+    // A cluster needs seconds to find out that it has lost its leader.
+    if (fault.starts_with("node_") || fault.starts_with("leader_")) return {400, 200};
+    const bool outlasts_a_lease =
+        fault.ends_with("stop") || fault == "delay" || fault.starts_with("partition_") || fault == "disk_full";
+    return outlasts_a_lease ? Length{150, 100} : Length{5, 50};
+}
+
+}  // namespace
+
+Choices::Choices(const Options& options) : options_(options), random_(options.seed) {
+    // What happens to clients is cheap and common; what happens to the store stops everybody.
+    for (const std::string& fault : options.faults)
+        weighted_.insert(weighted_.end(), happens_to_clients(fault) ? 4 : 1, fault);
+}
+
+Choice Choices::next() {
+    // All is drawn every time, so that what one fault needs does not change what the next one gets.
+    Choice choice;
+    choice.fault = weighted_[below(weighted_.size())];
+    choice.pause = milliseconds{below(500)};
+    choice.place = below(options_.clients);
+    const auto has = [&](const std::string& workload) {
+        return std::ranges::find(options_.workloads, workload) != options_.workloads.end();
+    };
+    std::string workload = options_.workloads[below(options_.workloads.size())];
+    // Who stops should be in the middle of work that a fence protects: that is what a stop is for.
+    if (choice.fault == "stop" && has("register")) workload = "register";
+    const std::vector<std::string> locks = locks_of(workload);
+    choice.lock = locks[below(locks.size())];
+    const Length length = length_of(choice.fault);
+    choice.length = options_.ttl * static_cast<std::int64_t>(length.least + below(100) * length.more / 100) / 100;
+    const std::array<milliseconds, 4> steps{2 * options_.ttl, -2s, 1h, -5s};
+    choice.step = steps[below(steps.size())];
+    choice.delay = milliseconds{50 + below(551)};
+    choice.messages = 1 + below(8);
+    return choice;
+}
+
+}  // namespace torture
