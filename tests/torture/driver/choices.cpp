@@ -15,8 +15,7 @@ bool is_of_supervisors(const std::string& fault) { return fault.starts_with("sup
 
 /// What happens to clients is cheap and common; what happens to the store stops everybody.
 std::size_t weight_of(const std::string& fault) {
-    if (fault == "kill" || fault == "stop") return 4;
-    return is_of_supervisors(fault) ? 2 : 1;
+    return fault == "kill" || fault == "stop" || is_of_supervisors(fault) ? 4 : 1;
 }
 
 /// In percent of the ttl: the shortest, and by how much more it can be.
