@@ -218,9 +218,32 @@ std::vector<Case> liveness_and_force() {
     };
 }
 
+std::vector<Case> supervisors() {
+    return {
+        {"AChildThatOutlivesItsLease", "C10", supervised().change("A.life.end", "800000000", "860000000")},
+        {"AChildThatLivesOnAndOn", "C10",
+         supervised().change("A.life.end", "800000000", "2000000000").change("A.run.end", "810000000", "2010000000")},
+        {"AChildBesideAHolder", "C10",
+         supervised()
+             .drop("B.life")
+             .drop("B.life.beat")
+             .drop("B.life.end")
+             .call("B.acquire", "b2", 700, 750, R"("op":"acquire","id":"B")", R"("r":"ok","tok":200)")
+             .believe("B.believe", "b2", "B", 200, 750, 1200)
+             .call("B.release", "b2", 900, 910, R"("op":"release","id":"B","tok":200)", R"("r":"ok")")},
+        {"AChildUnderALeaseThatIsGone", "C4",
+         supervised().drop("4").drop("5").change("state", R"("seq":5,"id":"","tok":200)",
+                                                 R"("seq":3,"id":"","tok":100)")},
+        {"AChildUnderTheTokenOfAnother", "C1",
+         supervised()
+             .add("X", R"("e":"life","p":"x","l":"L","id":"X","tok":200,"what":"beat","t":1450000000)")
+             .fault("restore", "", 1460, 1470, 1440)},
+    };
+}
+
 std::vector<Case> bad_histories() {
     std::vector<Case> all;
-    for (auto part : {tokens, beliefs, audits, registers, liveness_and_force})
+    for (auto part : {tokens, beliefs, audits, registers, liveness_and_force, supervisors})
         std::ranges::move(part(), std::back_inserter(all));
     return all;
 }
@@ -243,7 +266,7 @@ TEST_P(Rule, LeftOutLetsABadHistoryPass) {
     EXPECT_TRUE(std::ranges::none_of(bad_histories(), passes_without("")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Checker, Rule, testing::Values("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9"),
+INSTANTIATE_TEST_SUITE_P(Checker, Rule, testing::Values("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10"),
                          [](const auto& test) { return test.param; });
 
 INSTANTIATE_TEST_SUITE_P(Checker, BadHistory, testing::ValuesIn(bad_histories()),

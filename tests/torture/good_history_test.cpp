@@ -26,6 +26,11 @@ TEST(GoodHistory, OfATheftPassesAndCountsTheStaleWrite) {
     EXPECT_EQ(judged(theft()).counts.at("stale writes refused"), 1U);
 }
 
+TEST(GoodHistory, OfTwoSupervisorsPasses) {
+    EXPECT_THAT(complaints(supervised()), IsEmpty());
+    EXPECT_EQ(judged(supervised()).counts.at("leases with children"), 2U);
+}
+
 TEST(UnknownOutcome, MayHaveHappened) {
     Story story = two_holders();
     story.change("B.renew.end", R"("ok")", R"("unknown")").change("B.write.end", R"("ok")", R"("unknown")");
@@ -64,6 +69,12 @@ TEST(Overlap, IsExcusedOnlyByTheClockOfTheStore) {
     EXPECT_THAT(complaints(taken_early("clock")), IsEmpty());
     EXPECT_EQ(judged(taken_early("clock")).counts.at("overlaps after the store's clock was moved"), 1U);
     EXPECT_THAT(complaints(taken_early("stop")), testing::SizeIs(1));
+}
+
+TEST(Overlap, OfChildrenIsExcusedOnlyByTheClockOfTheStore) {
+    const Story together = supervised().change("A.life.end", "800000000", "860000000");
+    EXPECT_THAT(complaints(Story(together).fault("clock", "", 600, 601)), IsEmpty());
+    EXPECT_THAT(complaints(Story(together).fault("supervisor_stop", "a", 600, 1200)), testing::SizeIs(1));
 }
 
 TEST(Overlap, WithTheDeadIsNone) {
@@ -131,6 +142,17 @@ TEST(Bite, OfAPauseIsALeaseThatRanOut) {
     EXPECT_EQ(checker::exit_status_of(requiring("stop", theft().fault("stop", "a", 500, 800))), 3);
     EXPECT_EQ(checker::exit_status_of(requiring("stop", theft().fault("stop", "a", 500, 1050))), 0);
     EXPECT_EQ(checker::exit_status_of(requiring("stale", theft())), 0);
+}
+
+TEST(Bite, OfASupervisorIsACommandThatWasEnded) {
+    Story story = supervised();
+    story.fault("supervisor_kill", "a", 400, 410);
+    EXPECT_EQ(checker::exit_status_of(requiring("supervisor_kill", story)), 3) << "it ended by itself";
+    story.drop("A.life.end");
+    EXPECT_EQ(checker::exit_status_of(requiring("supervisor_kill", story)), 0);
+    EXPECT_EQ(
+        checker::exit_status_of(requiring("supervisor_stop", supervised().fault("supervisor_stop", "a", 20, 900))), 3)
+        << "it had no command yet";
 }
 
 TEST(Bite, OfAServerIsACallWithoutAnAnswer) {

@@ -59,6 +59,18 @@ Story& Story::fault(const std::string& kind, const std::string& process, int beg
 
 Story& Story::heal(int at) { return add("heal", fmt::format(R"("e":"heal","t":{})", at * ns)); }
 
+Story& Story::life(const std::string& key, const std::string& process, const std::string& id, int token, int begun,
+                   int ended) {
+    const auto line = [&](const std::string& name, const std::string& what, int at) {
+        add(name, fmt::format(R"("e":"life","p":"{}","l":"L","id":"{}","tok":{},"what":"{}","t":{})", process, id,
+                              token, what, at * ns));
+    };
+    line(key, "begin", begun);
+    line(key + ".beat", "beat", (begun + ended) / 2);
+    line(key + ".end", "end", ended);
+    return *this;
+}
+
 Story& Story::change(const std::string& key, const std::string& from, const std::string& to) {
     for (auto& [name, fields] : lines_) {
         const auto at = name == key ? fields.find(from) : std::string::npos;
@@ -107,6 +119,21 @@ Story two_holders() {
         .state(5, "", 200)
         .write_entry("v1", 1, "A", 100, 1, 0)
         .write_entry("v2", 2, "B", 200, 1, 1);
+    return story;
+}
+
+Story supervised() {
+    Story story;
+    story.call("A.run", "a", 10, 810, R"("op":"supervise")", R"("r":"ok")")
+        .life("A.life", "a", "A", 100, 30, 800)
+        .call("B.run", "b", 100, 1410, R"("op":"supervise")", R"("r":"ok")")
+        .life("B.life", "b", "B", 200, 850, 1400)
+        .audit("1", 1, "acquired", "A", 100)
+        .audit("2", 2, "renewed", "A", 100)
+        .audit("3", 3, "released", "A", 100)
+        .audit("4", 4, "acquired", "B", 200)
+        .audit("5", 5, "released", "B", 200)
+        .state(5, "", 200);
     return story;
 }
 

@@ -24,6 +24,9 @@ public:
     Story& write_entry(const std::string& key, int version, const std::string& id, int token, int number, int base);
     Story& fault(const std::string& kind, const std::string& process, int begun, int ended, int copied = 0);
     Story& heal(int at);
+    /// Lines `KEY`, `KEY.beat` and `KEY.end`.
+    Story& life(const std::string& key, const std::string& process, const std::string& id, int token, int begun,
+                int ended);
 
     /// Replaces a part of a line. Throws unless it is there: a test that changes nothing would prove nothing.
     Story& change(const std::string& key, const std::string& from, const std::string& to);
@@ -38,6 +41,8 @@ private:
 
 /// Alice (A, token 100) holds and writes; Bob (B, token 200) waits in the queue, holds, renews and writes.
 [[nodiscard]] Story two_holders();
+/// The commands of two supervisors, A (token 100) and B (token 200), one after the other.
+[[nodiscard]] Story supervised();
 /// Alice is stopped while she holds (token 100), and Bob steals (token 200).
 [[nodiscard]] Story theft();
 

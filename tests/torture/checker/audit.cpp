@@ -41,8 +41,11 @@ public:
         walk();
         for (const Op& op : lock_.ops) listen(op);
         for (const auto& [id, told] : told_) compare(id, told);
+        for (const auto& [id, life] : lock_.lives) lived(life);
+        // What a supervisor asks is not in the history; what its command says is.
+        const bool supervised = std::ranges::find(lock_.ops, "supervise", &Op::kind) != lock_.ops.end();
         for (const auto& [id, written] : written_)
-            if (written.grants > 0 && told_[id].acquired + told_[id].handed_over == 0)
+            if (!supervised && written.grants > 0 && told_[id].acquired + told_[id].handed_over == 0)
                 flag("a grant that nobody asked for, or that was reported as refused", written.line, written.line);
         verdict_.counts["audit events"] += lock_.audit.size();
     }
@@ -85,15 +88,23 @@ private:
     }
 
     /// What was acknowledged between the copy and its restore may be gone, and the operator knows.
-    [[nodiscard]] bool may_be_undone(const Op& op) const {
+    [[nodiscard]] bool may_be_undone(Nanos begun, Nanos ended) const {
         return std::ranges::any_of(history_.faults, [&](const Fault& fault) {
-            return fault.kind == "restore" && op.ended >= fault.from && op.begun <= fault.ended;
+            return fault.kind == "restore" && ended >= fault.from && begun <= fault.ended;
         });
+    }
+
+    /// A command was started only because its lease had been acknowledged.
+    void lived(const Life& life) {
+        const Written written = written_[life.id];
+        if ((written.grants == 0 || written.token != life.token) && !may_be_undone(life.begun, life.begun))
+            flag(fmt::format("a child lived under token {}, which is not in the audit", life.token), life.line,
+                 written.line == 0 ? life.line : written.line);
     }
 
     void listen(const Op& op) {
         if (op.ending == Ending::refused) return;
-        const bool certain = op.ending == Ending::ok && !may_be_undone(op);
+        const bool certain = op.ending == Ending::ok && !may_be_undone(op.begun, op.ended);
         const std::uint64_t one = certain ? 1 : 0;
         Told& told = told_[op.kind == "transfer" ? op.to : op.id];
         if (certain && told.line == 0) told.line = op.end_line;

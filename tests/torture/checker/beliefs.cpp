@@ -7,16 +7,16 @@
 namespace checker {
 namespace {
 
-/// From when until when a holder trusted its lease.
-struct Trust {
-    std::string id{};
-    std::string process{};
-    Token token = 0;
-    Nanos start = never;
-    Nanos end = 0;
-    Nanos asked = never;  ///< When it first asked for the lock.
-    std::size_t line = 0;
-};
+/// Taken from its holder by an operator, who knows that the holder may still believe.
+bool was_broken(const LockHistory& lock, const std::string& id, Nanos before) {
+    return std::ranges::any_of(lock.ops, [&](const Op& op) {
+        return op.kind == "break" && op.id == id && op.ending != Ending::refused && op.begun < before;
+    });
+}
+
+double ms(Nanos time) { return static_cast<double>(time) / 1e6; }
+
+}  // namespace
 
 std::vector<Trust> trusts_of(const History& history, const LockHistory& lock) {
     std::map<std::string, Trust> by_id;
@@ -56,17 +56,6 @@ std::vector<Trust> trusts_of(const History& history, const LockHistory& lock) {
     std::ranges::sort(trusts, {}, &Trust::start);
     return trusts;
 }
-
-/// Taken from its holder by an operator, who knows that the holder may still believe.
-bool was_broken(const LockHistory& lock, const std::string& id, Nanos before) {
-    return std::ranges::any_of(lock.ops, [&](const Op& op) {
-        return op.kind == "break" && op.id == id && op.ending != Ending::refused && op.begun < before;
-    });
-}
-
-double ms(Nanos time) { return static_cast<double>(time) / 1e6; }
-
-}  // namespace
 
 void check_beliefs(const History& history, const LockHistory& lock, Verdict& verdict) {
     const Trust* widest = nullptr;

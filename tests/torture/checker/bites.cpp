@@ -33,6 +33,22 @@ bool outlasted_a_lease(const History& history, const Fault& fault) {
     });
 }
 
+/// A supervisor whose command was at work, and was ended for it.
+bool ended_a_command(const History& history, const Fault& fault) {
+    return std::ranges::any_of(history.locks, [&](const auto& lock) {
+        const auto& ops = lock.second.ops;
+        const auto op = std::ranges::find_if(ops, [&](const Op& one) {
+            return one.kind == "supervise" && one.process == fault.process && one.begun <= fault.begun &&
+                   one.returned > fault.begun;
+        });
+        return op != ops.end() && std::ranges::any_of(lock.second.lives, [&](const auto& entry) {
+                   const Life& life = entry.second;
+                   return life.process == fault.process && life.begun >= op->begun && life.begun <= fault.begun &&
+                          !life.ended;
+               });
+    });
+}
+
 /// Somebody was left without an answer, or without a store.
 bool was_noticed(const History& history, const Fault& fault) {
     return any_op(history, [&](const Op& op) {
@@ -47,8 +63,8 @@ bool held_somebody_up(const History& history, const Fault& fault) {
     const Nanos earliest = fault.delay > 0 ? fault.begun : 0;
     const Nanos longest = fault.delay > 0 ? 2 * fault.delay : 200'000'000;
     const bool late = any_op(history, [&](const Op& op) {
-        return op.begun >= earliest && op.begun <= fault.ended && op.returned != never && op.returned >= fault.begun &&
-               op.returned - op.begun >= longest;
+        return op.kind != "supervise" && op.begun >= earliest && op.begun <= fault.ended && op.returned != never &&
+               op.returned >= fault.begun && op.returned - op.begun >= longest;
     });
     return late || (fault.delay == 0 && was_noticed(history, fault));
 }
@@ -76,7 +92,8 @@ bool undid_something(const History& history, const Fault& fault) {
 
 bool bit(const History& history, const Fault& fault) {
     if (fault.kind == "kill") return met_somebody(history, fault);
-    if (fault.kind == "stop") return outlasted_a_lease(history, fault);
+    if (fault.kind == "stop") return outlasted_a_lease(history, fault) || ended_a_command(history, fault);
+    if (fault.kind.starts_with("supervisor_")) return ended_a_command(history, fault);
     if (fault.kind == "restore") return undid_something(history, fault);
     if (fault.kind == "clock") return met_anybody(history, fault);
     static const std::vector<std::string> slow{"delay", "partition_", "node_", "leader_"};
@@ -115,6 +132,7 @@ Verdict judge(const History& history, std::set<std::string> left_out) {
         check_register(lock, verdict);
         check_liveness(history, lock, verdict);
         check_breaks(lock, verdict);
+        check_lives(history, lock, verdict);
         for (const Op& op : lock.ops) {
             ++verdict.counts["calls"];
             verdict.counts["calls with unknown outcome"] += op.ending == Ending::unknown ? 1 : 0;

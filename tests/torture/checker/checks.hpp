@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-/// The nine questions that every history must answer well.
+/// The ten questions that every history must answer well.
 namespace checker {
 
 /// Two lines of the history that cannot both be right.
 struct Violation {
-    std::string check{};  ///< `C1` to `C9`.
+    std::string check{};  ///< `C1` to `C10`.
     std::string what{};
     std::size_t first_line = 0;
     std::size_t second_line = 0;
@@ -44,6 +44,19 @@ struct Grant {
 /// Acknowledged grants of a lock, each once.
 [[nodiscard]] std::vector<Grant> grants_of(const LockHistory& lock);
 
+/// From when until when a holder trusted its lease.
+struct Trust {
+    std::string id{};
+    std::string process{};
+    Token token = 0;
+    Nanos start = never;
+    Nanos end = 0;
+    Nanos asked = never;  ///< When it first asked for the lock.
+    std::size_t line = 0;
+};
+/// By the time when they began.
+[[nodiscard]] std::vector<Trust> trusts_of(const History& history, const LockHistory& lock);
+
 /// Whether the store's clock was moved between two moments, so that it could not know better.
 [[nodiscard]] bool clock_moved_between(const History& history, Nanos first, Nanos second);
 
@@ -60,6 +73,8 @@ void check_register(const LockHistory& lock, Verdict& verdict);
 void check_liveness(const History& history, const LockHistory& lock, Verdict& verdict);
 /// C9: what was broken stays broken.
 void check_breaks(const LockHistory& lock, Verdict& verdict);
+/// C10: who lives under a lease is dead before anybody lives under, or believes in, the next one.
+void check_lives(const History& history, const LockHistory& lock, Verdict& verdict);
 /// Whether the faults met anybody.
 void count_bites(const History& history, Verdict& verdict);
 

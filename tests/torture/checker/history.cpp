@@ -44,6 +44,7 @@ public:
         if (kind == "begin") return begin(fields);
         if (kind == "end") return end(fields);
         if (kind == "believe" || kind == "lost") return believe(fields, kind == "lost");
+        if (kind == "life") return life(fields);
         if (kind == "audit") return audit(fields);
         if (kind == "state") return state(fields);
         if (kind == "journal") return journal(fields);
@@ -115,6 +116,20 @@ private:
                       .until = required_time(fields, lost ? "t" : "until"),
                       .lost = lost};
         lock(belief.lock).beliefs.push_back(belief);
+    }
+
+    void life(const object& fields) {
+        const std::string id = required_text(fields, "id");
+        const Nanos at = required_time(fields, "t");
+        Life& life = lock(required_text(fields, "l")).lives[id];
+        life.id = id;
+        life.process = required_text(fields, "p");
+        life.token = count(fields, "tok");
+        life.ended = life.ended || required_text(fields, "what") == "end";
+        if (at < life.begun) life.line = line();
+        if (at >= life.seen) life.seen_line = line();
+        life.begun = std::min(life.begun, at);
+        life.seen = std::max(life.seen, at);
     }
 
     void audit(const object& fields) {

@@ -21,6 +21,8 @@
 /// `v` version
 /// - `believe`: `p`, `l`, `id`, `tok`, `t`, `until`: the holder trusts its lease now, and until then
 /// - `lost`: `p`, `l`, `id`, `t`: the holder knows that it is over
+/// - `life`, written by who lives under a lease: `p` (whose supervisor started it), `l`, `id`, `tok`, `t`, `what`
+/// (`begin`, `beat`, `end`)
 /// - `fault`: `kind`, `t`, `t1`, `p` (victim), `from` (of a restore: when the copy was made), `ms` (of a delay, one
 /// way); `heal`: `t`, no faults any more
 /// - `audit`: `l`, `seq`, `kind`, `tok`, `id`, `from` (lock_id that lost it); `state`: `l`, `seq`, `tok`, `id`, `chain`
@@ -71,6 +73,18 @@ struct Belief {
     bool lost = false;
 };
 
+/// Of all processes that a supervisor's command started under one lease.
+struct Life {
+    std::size_t line = 0;       ///< The first that it wrote,
+    std::size_t seen_line = 0;  ///< and the last.
+    std::string process{};
+    std::string id{};
+    Token token = 0;
+    Nanos begun = never;
+    Nanos seen = 0;      ///< It lived at least until then.
+    bool ended = false;  ///< By itself.
+};
+
 struct Audit {
     std::size_t line = 0;
     std::string lock{};
@@ -116,6 +130,7 @@ struct LockHistory {
     std::string name{};
     std::vector<Op> ops{};  ///< By the time when they began.
     std::vector<Belief> beliefs{};
+    std::map<std::string, Life> lives{};  ///< By lock_id.
     std::vector<Audit> audit{};
     std::vector<Journal> journal{};
     std::optional<State> state{};

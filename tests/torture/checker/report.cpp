@@ -54,7 +54,7 @@ std::string report_on(const History& history, const Verdict& verdict) {
     if (!verdict.missing.empty())
         fmt::format_to(print, "never bit, so this run proves nothing about them: {}\n",
                        fmt::join(verdict.missing, ", "));
-    if (exit_status_of(verdict) == 0) fmt::format_to(print, "C1 to C9: no violation\n");
+    if (exit_status_of(verdict) == 0) fmt::format_to(print, "C1 to C10: no violation\n");
     return out;
 }
 

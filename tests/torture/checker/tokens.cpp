@@ -44,6 +44,7 @@ void check_unique(const LockHistory& lock, const std::vector<Grant>& grants, Ver
                          entry->second.second, line);
     };
     for (const Grant& grant : grants) own(grant.token, grant.id, grant.op->end_line);
+    for (const auto& [id, life] : lock.lives) own(life.token, id, life.line);
     for (const Audit& event : lock.audit)
         if (is_grant(event)) own(event.token, event.id, event.line);
     verdict.counts["tokens"] += owner.size();

@@ -1,10 +1,12 @@
 // One client of a torture run: works at random until SIGTERM, takes every lock once more, and ends.
 // usage: torture_client URL PROCESS FOLDER TTL_MS SEED on|off WORKLOAD...
 #include "holdfast/open.hpp"
+#include "torture/client/supervised.hpp"
 #include "torture/client/workloads.hpp"
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 namespace {
@@ -43,6 +45,8 @@ int main(int count, char** arguments) {
         settings.guard = std::string_view(arguments[6]) == "off" ? torture::Guard::off : torture::Guard::on;
         settings.workloads.assign(arguments + 7, arguments + count);
 
+        const holdfast::base::Fd alive = torture::sign_of_life((folder / "alive").string());
+        setenv("HOLDFAST_STORE", arguments[1], 1);
         torture::Recorder recorder((folder / "history").string(), arguments[2]);
         const auto store = open_patiently(arguments[1]);
         torture::Worker worker(*store, recorder, settings);

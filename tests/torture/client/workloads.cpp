@@ -1,5 +1,7 @@
 #include "torture/client/workloads.hpp"
 
+#include "torture/client/supervised.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +17,8 @@ using std::chrono::milliseconds;
 
 /// How many locks each workload spreads over. Few, so that clients meet.
 const std::map<std::string, int>& spread() {
-    static const std::map<std::string, int> locks{{"single", 1}, {"many", 8},    {"queue", 2},
-                                                  {"handed", 2}, {"several", 5}, {"register", 4}};
+    static const std::map<std::string, int> locks{{"single", 1},  {"many", 8},     {"queue", 2}, {"handed", 2},
+                                                  {"several", 5}, {"register", 4}, {"run", 2}};
     return locks;
 }
 
@@ -54,6 +56,7 @@ bool Worker::turn() {
     if (workload == "handed") handed();
     if (workload == "several") several();
     if (workload == "register") guarded();
+    if (workload == "run") run();
     return reached_;
 }
 
@@ -175,6 +178,33 @@ void Worker::break_somebodys(const std::string& name) {
     if (!seen->lease) return;
     const Break request{lock(name), seen->lease->lock_id, recorder_.process(), "torture"};
     if (const Reply broken = store_.apply_one(request, soon()); !broken) note(broken.error());
+}
+
+/// `holdfast run`, whose command says for itself that it lives. It finds the store in the environment.
+void Worker::run() {
+    const std::string name = any("run");
+    const auto ms = [](std::uint64_t count) { return fmt::format("{}ms", count); };
+    const auto ttl = static_cast<std::uint64_t>(settings_.ttl.time().count());
+    const std::vector<std::string> command{program("holdfast"),
+                                           "run",
+                                           name,
+                                           "--ttl",
+                                           ms(ttl),
+                                           "--wait",
+                                           ms(one_in(2) ? 0 : below(2000)),
+                                           "--holder",
+                                           recorder_.process(),
+                                           "--",
+                                           program("torture_child"),
+                                           (settings_.folder / "history").string(),
+                                           recorder_.process(),
+                                           std::to_string(below(2 * ttl)),
+                                           one_in(2) ? "deaf" : "polite",
+                                           one_in(3) ? "astray" : "near"};
+    const std::uint64_t number = recorder_.begin("supervise", name, "");
+    const std::optional<int> status = run_and_wait(command);
+    recorder_.end(number, !status ? "unknown" : *status == 0 ? "ok" : "refused");
+    if (status == row_of(Errc::store_unavailable).exit_status) reached_ = false;
 }
 
 GuardedRegister& Worker::register_of(const std::string& name) {

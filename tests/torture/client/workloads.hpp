@@ -15,14 +15,14 @@
 namespace torture {
 
 struct WorkerSettings {
-    std::filesystem::path folder{};  ///< Where the registers are.
+    std::filesystem::path folder{};  ///< Where history and registers are.
     holdfast::Ttl ttl;
     Guard guard = Guard::on;
     std::uint64_t seed = 0;
     std::vector<std::string> workloads{};
 };
 
-/// The workloads, by name: `single`, `many`, `queue`, `handed`, `several`, `register`.
+/// The workloads, by name: `single`, `many`, `queue`, `handed`, `several`, `register`, `run`.
 [[nodiscard]] std::vector<std::string> all_workloads();
 /// The locks that they use.
 [[nodiscard]] std::vector<std::string> locks_of(const std::string& workload);
@@ -45,6 +45,7 @@ private:
     void handed();
     void several();
     void guarded();
+    void run();
 
     /// One of the locks of a workload.
     [[nodiscard]] std::string any(const std::string& workload);

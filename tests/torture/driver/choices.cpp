@@ -11,8 +11,11 @@ namespace {
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-bool happens_to_clients(const std::string& fault) {
-    return fault == "kill" || fault == "stop" || fault.starts_with("supervisor_");
+bool is_of_supervisors(const std::string& fault) { return fault.starts_with("supervisor_"); }
+
+/// What happens to clients is cheap and common; what happens to the store stops everybody.
+std::size_t weight_of(const std::string& fault) {
+    return fault == "kill" || fault == "stop" || is_of_supervisors(fault) ? 4 : 1;
 }
 
 /// In percent of the ttl: the shortest, and by how much more it can be.
@@ -32,9 +35,7 @@ Length length_of(const std::string& fault) {
 }  // namespace
 
 Choices::Choices(const Options& options) : options_(options), random_(options.seed) {
-    // What happens to clients is cheap and common; what happens to the store stops everybody.
-    for (const std::string& fault : options.faults)
-        weighted_.insert(weighted_.end(), happens_to_clients(fault) ? 4 : 1, fault);
+    for (const std::string& fault : options.faults) weighted_.insert(weighted_.end(), weight_of(fault), fault);
 }
 
 Choice Choices::next() {
@@ -49,6 +50,7 @@ Choice Choices::next() {
     std::string workload = options_.workloads[below(options_.workloads.size())];
     // Who stops should be in the middle of work that a fence protects: that is what a stop is for.
     if (choice.fault == "stop" && has("register")) workload = "register";
+    if (is_of_supervisors(choice.fault)) workload = "run";
     const std::vector<std::string> locks = locks_of(workload);
     choice.lock = locks[below(locks.size())];
     const Length length = length_of(choice.fault);

@@ -1,28 +1,55 @@
 #include "torture/driver/crew.hpp"
 
+#include "torture/client/supervised.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <poll.h>
 #include <stdexcept>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <thread>
 
 namespace torture {
 
 using holdfast::tests::Exit;
 using holdfast::tests::Process;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What the main thread of a process has started; 0: nothing that is still there.
+pid_t child_of(pid_t parent) {
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", parent));
+    pid_t child = 0;
+    children >> child;
+    return child;
+}
+
+/// Every thread of it has come to a halt, or is gone.
+bool has_halted(pid_t pid) {
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+        std::ifstream file(thread.path() / "stat");
+        std::string text;
+        std::getline(file, text);
+        const auto name_end = text.rfind(')');
+        if (name_end != std::string::npos && std::string_view("TtZX").find(text[name_end + 2]) == std::string::npos)
+            return false;
+    }
+    return true;
+}
+
+}  // namespace
 
 Crew::Crew(const Options& options, std::string url, std::filesystem::path folder)
     : options_(options), url_(std::move(url)), folder_(std::move(folder)), members_(options.clients) {
     start_all();
-}
-
-std::string program(const std::string& name) {
-    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
 std::string Crew::name_of(std::size_t place) const { return fmt::format("c{}.{}", place, members_[place].generation); }
@@ -75,15 +102,40 @@ void Crew::stop(std::size_t place) {
     if (waitid(P_PID, static_cast<id_t>(members_[place].process->pid()), &info, WSTOPPED | WEXITED | WNOWAIT) != 0)
         throw std::system_error(errno, std::generic_category(), "waitid");
     members_[place].stopped = true;
+    // With its supervisor, which uses the store as well. A client that stands still reaps nobody, so the number stays.
+    const pid_t supervisor = child_of(members_[place].process->pid());
+    if (supervisor == 0) return;
+    ::kill(supervisor, SIGSTOP);
+    while (!has_halted(supervisor)) std::this_thread::sleep_for(1ms);
 }
 
 void Crew::resume(std::size_t place) {
+    if (const pid_t supervisor = child_of(members_[place].process->pid()); supervisor != 0) ::kill(supervisor, SIGCONT);
     members_[place].process->send(SIGCONT);
     members_[place].stopped = false;
 }
 
+holdfast::base::Fd Crew::supervisor_of(std::size_t place) const {
+    const pid_t client = members_[place].process->pid();
+    const pid_t pid = child_of(client);
+    if (pid == 0) return {};
+    holdfast::base::Fd supervisor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    // Still the same process when it was opened?
+    return child_of(client) == pid ? std::move(supervisor) : holdfast::base::Fd{};
+}
+
+void Crew::expect_nobody_alive() const {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (anybody_lives((folder_ / "alive").string())) {
+        if (std::chrono::steady_clock::now() > deadline)
+            throw std::runtime_error("what a supervisor had started lives on without it");
+        std::this_thread::sleep_for(5ms);
+    }
+}
+
 void Crew::kill_all() {
     for (std::size_t place = 0; place < members_.size(); ++place) kill(place);
+    expect_nobody_alive();
 }
 
 void Crew::start_all() {
@@ -120,6 +172,7 @@ bool Crew::dismiss(std::chrono::seconds patience) {
         all = false;
         kill(place);
     }
+    expect_nobody_alive();
     return all;
 }
 

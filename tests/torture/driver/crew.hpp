@@ -11,9 +11,6 @@
 
 namespace torture {
 
-/// One of the programs beside this one. A long run is made from a copy of them, which a build does not replace.
-[[nodiscard]] std::string program(const std::string& name);
-
 /// The clients of a run: real processes that a nemesis kills and stops.
 class Crew {
 public:
@@ -33,6 +30,11 @@ public:
     void stop(std::size_t place);
     void resume(std::size_t place);
 
+    /// The supervisor that a client has started, as a descriptor for signals. None: it has none at the moment.
+    [[nodiscard]] holdfast::base::Fd supervisor_of(std::size_t place) const;
+
+    /// Returns when whatever clients have started is dead as well. Throws if that takes too long: who is to end it has
+    /// failed.
     void kill_all();
     void start_all();
 
@@ -49,6 +51,7 @@ private:
     };
     void start(std::size_t place);
     void kill(std::size_t place);
+    void expect_nobody_alive() const;
 
     const Options& options_;
     std::string url_;

@@ -3,6 +3,7 @@
 // has no such store.
 #include "holdfast/open.hpp"
 #include "support/temp_folder.hpp"
+#include "torture/client/supervised.hpp"
 #include "torture/client/workloads.hpp"
 #include "torture/driver/dump.hpp"
 #include "torture/driver/nemesis.hpp"
@@ -21,18 +22,20 @@ namespace fs = std::filesystem;
 /// Longer than the patience of a client's last turn.
 constexpr std::chrono::seconds patience{150};
 
-/// What the store of this run can suffer.
-std::vector<std::string> possible(const Stage& stage) {
+/// What the clients and the store of this run can suffer.
+std::vector<std::string> possible(const Options& options, const Stage& stage) {
     std::vector<std::string> faults{"kill", "stop"};
+    if (std::ranges::find(options.workloads, "run") != options.workloads.end())
+        faults.insert(faults.end(), {"supervisor_kill", "supervisor_stop"});
     std::ranges::move(stage.faults(), std::back_inserter(faults));
     return faults;
 }
 
 void complete(Options& options, const Stage& stage) {
-    const std::vector<std::string> faults = possible(stage);
-    if (options.faults.empty()) options.faults = faults;
     const std::vector<std::string> workloads = all_workloads();
     if (options.workloads.empty()) options.workloads = workloads;
+    const std::vector<std::string> faults = possible(options, stage);
+    if (options.faults.empty()) options.faults = faults;
     for (const std::string& fault : options.faults)
         if (std::ranges::find(faults, fault) == faults.end())
             throw std::invalid_argument(

@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 
 namespace torture {
 namespace {
@@ -56,11 +59,34 @@ void Nemesis::inflict(const Choice& choice) {
         });
         return;
     }
+    if (choice.fault.starts_with("supervisor_")) return harm_supervisor(choice);
     stage_.begin(choice);
     if (choice.fault != "clock") rest(choice.length);
     stage_.finish(choice);
     recorder_.line(fmt::format(R"({{"e":"fault","kind":"{}","t":{},"t1":{},"ms":{}}})", choice.fault, begun, now_ns(),
                                choice.fault == "delay" ? choice.delay.count() : 0));
+}
+
+void Nemesis::harm_supervisor(const Choice& choice) {
+    const std::size_t place = victim_of(choice);
+    if (crew_.is_stopped(place)) return;
+    auto supervisor = std::make_shared<holdfast::base::Fd>(crew_.supervisor_of(place));
+    if (!*supervisor) return;
+    // It may end at any moment, and then there is nobody to hear it.
+    const auto send = [supervisor](int signal) {
+        syscall(SYS_pidfd_send_signal, supervisor->get(), signal, nullptr, 0);
+    };
+    const std::int64_t begun = now_ns();
+    const std::string name = crew_.name_of(place);
+    if (choice.fault == "supervisor_kill") {
+        send(SIGKILL);
+        return record(choice.fault, name, begun);
+    }
+    send(SIGSTOP);
+    due_.emplace(steady_clock::now() + choice.length, [this, begun, name, send, fault = choice.fault] {
+        record(fault, name, begun);
+        send(SIGCONT);
+    });
 }
 
 /// As `docs/reference/stores.md` says: everybody stops, the backup is put in place, everybody starts.
