@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@ enum class Fate {
     lose_request,  ///< It never arrives, and the connection breaks.
     lose_reply,    ///< It arrives and is worked on; when the answer begins, it is dropped and the connection breaks.
     no_reply,      ///< It arrives, but neither its answer nor anything after it gets through. The connection stays.
+    lose_server,   ///< As `lose_reply`, and then nobody listens any more until `come_back`.
 };
 
 /// Stands between clients and a server on loopback, and loses what the test says, counted in messages and never in
@@ -31,12 +33,19 @@ public:
     /// Decides about the `count`-th message from now on, of any client; 1 is the next. Replaces what was arranged
     /// before.
     void arrange(std::uint64_t count, Fate fate);
+    /// Decides about the first message whose answer comes when `is_done` says so, which is asked while the client
+    /// waits for that answer: `lose_reply` or `lose_server`. Replaces what was arranged before.
+    void arrange_when(std::function<bool()> is_done, Fate fate = Fate::lose_reply);
+    /// From now on everything gets through.
+    void arrange_nothing() { arrange(0, Fate::lose_reply); }
     /// Whether what was arranged has come to pass.
     [[nodiscard]] bool has_happened() const;
     /// How many messages came since the proxy exists.
     [[nodiscard]] std::uint64_t messages() const;
     /// Breaks all connections that there are.
     void cut();
+    /// Listens again, on the same port.
+    void come_back();
 
 private:
     struct Link {
@@ -46,15 +55,17 @@ private:
         std::optional<Fate> fate{};  ///< Of the message that is under way.
     };
 
+    [[nodiscard]] static base::Fd listen_on(std::uint16_t port);
     void work(const std::stop_token& stop);
     void accept_one();
     [[nodiscard]] bool from_client(Link& link);
     [[nodiscard]] bool from_server(Link& link);
     [[nodiscard]] std::optional<Fate> next_fate();
+    [[nodiscard]] bool loses_reply(const Link& link);
     void nudge() const;
 
     const std::uint16_t server_port_;
-    base::Fd listening_;
+    base::Fd listening_;  ///< Of the thread alone, once it runs.
     base::Fd nudged_;
     std::uint16_t port_ = 0;
     std::list<Link> links_{};  ///< Of the thread alone.
@@ -63,8 +74,10 @@ private:
     std::uint64_t messages_ = 0;  ///< Guarded by mutex_.
     std::uint64_t until_ = 0;     ///< Guarded by mutex_. Messages left until the arranged one; 0: none is arranged.
     Fate arranged_ = Fate::lose_reply;  ///< Guarded by mutex_.
+    std::function<bool()> is_done_{};   ///< Guarded by mutex_. Until it says so, `arranged_` waits.
     bool happened_ = false;             ///< Guarded by mutex_.
     bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
+    base::Fd new_listening_{};          ///< Guarded by mutex_.
 
     std::jthread thread_;
 };
