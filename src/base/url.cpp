@@ -51,6 +51,11 @@ Result<Server::Endpoint> endpoint_in(std::string_view text) {
     return endpoint;
 }
 
+/// Others are not repeated in errors: in a password with a ? that was not escaped, one could be a part of it.
+bool is_parameter(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
 bool is_scheme(std::string_view text) {
     if (text.empty()) return false;
     for (const char c : text)
@@ -84,7 +89,7 @@ Result<Url> Url::parse(std::string_view text) {
         const std::string_view pair = left.substr(0, left.find('&'));
         left.remove_prefix(std::min(pair.size() + 1, left.size()));
         const auto equals = pair.find('=');
-        if (equals == std::string_view::npos || equals == 0)
+        if (equals == std::string_view::npos || !is_parameter(pair.substr(0, equals)))
             return fail(Errc::usage, "parameters of a store's URL are written ?name=value");
         auto value = percent_decoded(pair.substr(equals + 1));
         if (!value) return std::unexpected(value.error());

@@ -3,6 +3,7 @@
 #include "cli/option.hpp"
 #include "cli/parse.hpp"
 #include "cli/places.hpp"
+#include "cli/process_list.hpp"
 #include "cli/show.hpp"
 #include "json/value.hpp"
 
@@ -43,6 +44,27 @@ TEST(OptionNames, FollowFromTheFlag) {
     EXPECT_EQ(variable_of(opt::max_hold), "HOLDFAST_MAX_HOLD");
     EXPECT_EQ(key_of(opt::max_hold), "max_hold");
     EXPECT_EQ(spelling_of(opt::reason), "-m, --reason T");
+}
+
+TEST(ProcessList, ShowsAllButPasswordsAndLeaseKeys) {
+    const std::string lease = "0d5a1a5e-9a0b-4a54-9a52-7e5b7f1c9d10.00112233445566778899aabbccddeeff";
+    const std::vector<std::pair<std::string, std::string>> shown{
+        {"migrate/prod", "migrate/prod"},
+        {"", ""},
+        {"postgres://ann:pw@h:5432/db?schema=s", "postgres://ann:xx@h:5432/db?schema=s"},
+        {"--store=redis://:p@w@h/0", "--store=redis://:xxx@h/0"},
+        {"mysql://ann@h:3306/db", "mysql://ann@h:3306/db"},
+        {"postgres://h/db?password=pw&sslmode=off", "postgres://h/db?password=xx&sslmode=off"},
+        {"postgres://h/db?sslpassword=pw", "postgres://h/db?sslpassword=xx"},
+        {"--lease=" + lease, "--lease=" + lease.substr(0, 37) + std::string(32, 'x')},
+        {lease + "0", lease.substr(0, 37) + std::string(33, 'x')},
+        {"file.00112233", "file.00112233"}};
+    for (const auto& [given, expected] : shown) {
+        std::string argument = given;
+        char* const text = argument.data();
+        hide_secrets({&text, 1});
+        EXPECT_EQ(argument, expected);
+    }
 }
 
 TEST(Parsing, TakesFlagsBeforeAndAfterTheCommand) {

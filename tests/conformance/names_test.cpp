@@ -17,7 +17,9 @@ std::string repeat(std::string_view text, int times) {
 
 /// Names that have hurt somebody: quoting, paths, case, blanks, Unicode forms, prefixes of each other.
 std::vector<std::string> awkward_names() {
-    return {"a'; DROP TABLE locks;--",
+    return {"a'; DROP TABLE x;--",
+            "a'; DROP TABLE locks;--",
+            "redis.call",
             "redis.call('FLUSHALL')",
             "\"",
             "`",

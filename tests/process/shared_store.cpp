@@ -2,8 +2,8 @@
 
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
-#include "support/mysql_by_hand.hpp"
 #include "support/run_settings.hpp"
+#include "support/server_place.hpp"
 #include "support/servers/kinds.hpp"
 
 #include <fmt/format.h>
@@ -23,14 +23,8 @@ bool is_server(const std::string& scheme) { return std::ranges::count(file_schem
 }  // namespace
 
 std::string url_in(const std::filesystem::path& folder, const std::string& scheme) {
-    const std::uint16_t port = is_server(scheme) ? shared_server_port(scheme) : std::uint16_t{0};
     const std::string place = fmt::format("t{:016x}", std::hash<std::string>{}(folder.string()));
-    if (scheme == "postgres")
-        return fmt::format("postgres://{}:{}@127.0.0.1:{}/postgres?schema={}", server_user_name, server_password, port,
-                           place);
-    if (scheme == "mysql") return mysql_url_for(folder.string(), port);
-    if (scheme == "redis") return fmt::format("redis://:{}@127.0.0.1:{}/0?prefix={}", server_password, port, place);
-    if (scheme == "etcd") return fmt::format("etcd://127.0.0.1:{}/{}?clock_margin=0s", port, place);
+    if (is_server(scheme)) return ServerPlace(scheme, shared_server_port(scheme), place).url();
     return scheme + ":" + (folder / "store").string();
 }
 

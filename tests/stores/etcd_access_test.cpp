@@ -21,19 +21,7 @@ Deadline patient() { return Deadline::in(host_clock(), 30s); }
 
 class EtcdAccess : public testing::Test {
 protected:
-    void SetUp() override {
-        const EtcdByHand etcd(server_->port());
-        // The range of the prefix "locks/": from there to "locks0".
-        etcd.call("/v3/auth/role/add", R"({"name":"locks"})");
-        etcd.call("/v3/auth/role/grant",
-                  R"({"name":"locks","perm":{"permType":"READWRITE","key":"bG9ja3Mv","range_end":"bG9ja3Mw"}})");
-        etcd.call("/v3/auth/user/add",
-                  fmt::format(R"({{"name":"{}","password":"{}"}})", server_user_name, server_password));
-        etcd.call("/v3/auth/user/grant", fmt::format(R"({{"user":"{}","role":"locks"}})", server_user_name));
-        etcd.call("/v3/auth/user/add", R"({"name":"root","password":"root"})");
-        etcd.call("/v3/auth/user/grant", R"({"user":"root","role":"root"})");
-        etcd.call("/v3/auth/enable", "{}");
-    }
+    void SetUp() override { EtcdByHand(server_->port()).require_password("locks/"); }
 
     [[nodiscard]] std::string url(std::string_view user, std::string_view password, std::string_view prefix) const {
         return fmt::format("etcd://{}:{}@127.0.0.1:{}/{}", user, password, server_->port(), prefix);

@@ -17,7 +17,9 @@ class MysqlHazards : public testing::Test {
 protected:
     /// One for all of these tests, and no others: they look at who waits in it.
     static void SetUpTestSuite() {
-        server_ = start_mariadb_server({.arguments = {"--transaction-isolation=REPEATABLE-READ"}});
+        server_ =
+            start_mariadb_server({.arguments = {"--transaction-isolation=REPEATABLE-READ",
+                                                "--sql-mode=", "--default-time-zone=+05:00", "--wait-timeout=7777"}});
     }
     static void TearDownTestSuite() { server_.reset(); }
 
@@ -104,6 +106,27 @@ TEST_F(MysqlHazards, TheIsolationIsOursAndNotTheServers) {
                 testing::ElementsAre(testing::ElementsAre("READ COMMITTED")));
     shell_.run("COMMIT");
     EXPECT_THAT(waiting.get(), RefusedWith(Errc::lock_conflict));
+}
+
+// Without the strict mode, which a server may be told to do without, a text that is too long is cut in silence.
+TEST_F(MysqlHazards, ATextThatDoesNotFitIsRefusedAndNotCut) {
+    must(store_->apply({}, MysqlPlace::soon()));
+    shell_.run("ALTER TABLE holdfast_audit MODIFY holder VARBINARY(3) NOT NULL");
+    EXPECT_THAT(apply(by_alice(lock("x"))), RefusedWith(Errc::store_unavailable));
+    EXPECT_EQ(inspect("x").seq, 0U);
+    EXPECT_THAT(apply(by("bob", lock("x"), 1h)), Granted());
+}
+
+// An idle connection that the server closes takes its GET_LOCK along; one that waits for rows for longer than a lease
+// lasts helps nobody. A trigger of ours sees what is in force.
+TEST_F(MysqlHazards, TheTimeoutsOfASessionAreOursAndNotTheServers) {
+    must(store_->apply({}, MysqlPlace::soon()));
+    shell_.run("CREATE TABLE seen (what TEXT)");
+    shell_.run(
+        "CREATE TRIGGER look BEFORE INSERT ON holdfast_audit FOR EACH ROW INSERT INTO seen VALUES (CONCAT_WS(' ', "
+        "@@session.wait_timeout, @@session.innodb_lock_wait_timeout, @@session.time_zone))");
+    must(apply(by_alice(lock("x"))));
+    EXPECT_EQ(shell_.value("SELECT what FROM seen"), "600 1 +00:00");
 }
 
 // A row that is made ready for a lock is not a lock.

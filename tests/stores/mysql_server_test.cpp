@@ -1,16 +1,11 @@
 // Goal: the store says what its server promises, refuses the ones that promise nothing, tells no secrets, and outlives
-// a server that is killed or stopped. Method: servers of this test's own.
+// a server that is stopped. Method: servers of this test's own.
 #include "stores/mysql_fixture.hpp"
-#include "support/run_settings.hpp"
 
 #include <fmt/format.h>
 
 #include <csignal>
 #include <fcntl.h>
-#include <fstream>
-#include <map>
-#include <mutex>
-#include <random>
 #include <set>
 #include <sys/socket.h>
 #include <thread>
@@ -132,90 +127,6 @@ TEST(MysqlServer, AStoppedServerCostsNoMoreThanTheDeadline) {
     }
     server->send(SIGCONT);
     EXPECT_THAT(store->apply_one(by_bob(lock("y")), MysqlPlace::soon()), Granted());
-}
-
-/// What clients were told about one lock, to be compared with what is there afterwards.
-class Ledger {
-public:
-    void granted(const LockName& name, FencingToken token, const LockId& lock_id) {
-        const std::scoped_lock lock(mutex_);
-        const auto [known, fresh] = tokens_[name].emplace(token.value, lock_id);
-        if (!fresh && known->second != lock_id) ++repeated_;
-    }
-    void unavailable(const LockId& lock_id) {
-        const std::scoped_lock lock(mutex_);
-        unavailable_.insert(lock_id);
-    }
-    [[nodiscard]] int repeated() const { return repeated_; }
-    /// Those who were told that nothing had been changed.
-    [[nodiscard]] const std::set<LockId>& unavailable() const { return unavailable_; }
-    [[nodiscard]] const std::map<LockName, std::map<std::uint64_t, LockId>>& tokens() const { return tokens_; }
-
-private:
-    std::mutex mutex_;
-    std::map<LockName, std::map<std::uint64_t, LockId>> tokens_{};  ///< Guarded by mutex_.
-    std::set<LockId> unavailable_{};                                ///< Guarded by mutex_.
-    int repeated_ = 0;                                              ///< Guarded by mutex_.
-};
-
-TEST(MysqlServer, KilledUnderLoadItLosesNoGrantAndRepeatsNoToken) {
-    const auto server = start_mariadb_server();
-    MysqlPlace place(server->port());
-    const auto store = place.open();
-    Ledger ledger;
-    std::atomic<int> answers = 0;
-    std::atomic<int> unknown = 0;
-    std::atomic<int> unavailable = 0;
-    std::mt19937_64 random(seed_of("mysql/server-kill"));
-    const int kills = scaled(20);
-    {
-        std::vector<std::jthread> clients;
-        for (int i = 0; i < 8; ++i)
-            clients.emplace_back([&, i](const std::stop_token& stop) {
-                const LockName name = lock("lock " + std::to_string(i % 4));
-                while (!stop.stop_requested()) {
-                    const Acquire mine = by("client", name, 200ms);
-                    const Reply reply = store->apply_one(mine, Deadline::in(host_clock(), 2s));
-                    if (reply) ++answers;
-                    if (reply) ledger.granted(name, reply->lock.token, mine.as.lock_id);
-                    if (reply) static_cast<void>(store->apply_one(release(mine), Deadline::in(host_clock(), 2s)));
-                    if (!reply && reply.error().code == Errc::outcome_unknown) ++unknown;
-                    if (!reply && reply.error().code == Errc::store_unavailable) {
-                        ++unavailable;
-                        ledger.unavailable(mine.as.lock_id);
-                        std::this_thread::sleep_for(20ms);
-                    }
-                }
-            });
-        for (int kill = 0; kill < kills; ++kill) {
-            // They come back by themselves: every round waits for grants by the same Store object.
-            const int before = answers;
-            const auto give_up = std::chrono::steady_clock::now() + 30s;
-            while (answers < before + 20 && std::chrono::steady_clock::now() < give_up)
-                std::this_thread::sleep_for(5ms);
-            ASSERT_GE(answers, before + 20) << "the clients did not recover";
-            std::this_thread::sleep_for(std::chrono::milliseconds(random() % 50));
-            server->kill();
-            server->start();
-        }
-    }
-    fmt::print("{} kills: {} grants, {} of unknown outcome, {} times unavailable\n", kills, answers.load(),
-               unknown.load(), unavailable.load());
-    EXPECT_EQ(ledger.repeated(), 0);
-    for (const auto& [name, tokens] : ledger.tokens()) {
-        std::map<std::uint64_t, LockId> stored;
-        const auto events = must(store->history({.name = name}, MysqlPlace::soon()));
-        for (const AuditEvent& event : events) {
-            stored.emplace(event.token.value, event.lock_id);
-            EXPECT_FALSE(ledger.unavailable().contains(event.lock_id)) << "what was not done was done";
-        }
-        for (const auto& [token, lock_id] : tokens) {
-            ASSERT_TRUE(stored.contains(token)) << "an acknowledged grant is gone";
-            EXPECT_EQ(stored[token], lock_id);
-        }
-        EXPECT_THAT(verify_chain(events, must(store->inspect(name, MysqlPlace::soon()))), Granted());
-    }
-    EXPECT_GT(unavailable, 0) << "no client noticed";
 }
 
 }  // namespace

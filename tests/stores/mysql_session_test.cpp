@@ -90,6 +90,19 @@ TEST_F(MysqlSession, AHolderWhoLostItsSessionToAnotherIsTold) {
     EXPECT_THAT(apply(*bobs_, renewal(bob_)), Granted());
 }
 
+// GET_LOCK takes 64 letters at the most, and some servers do not look at their case.
+TEST_F(MysqlSession, EveryNameHasASessionOfItsOwn) {
+    const std::vector<std::string> names{"X", "x", "x ", std::string(255, 'a'), std::string(254, 'a') + "b"};
+    for (const std::string& name : names) must(apply(*alices_, by_alice(lock(name), 1h)));
+    for (const std::string& name : names)
+        EXPECT_THAT(apply(*bobs_, by_bob(lock(name), 1h)), RefusedWith(Errc::lock_conflict)) << name;
+    const Acquire other = by_carol(lock("X "), 1h);
+    must(apply(*bobs_, other));
+    must(apply(*bobs_, release(other)));
+    for (const std::string& name : names)
+        EXPECT_THAT(apply(*bobs_, by_bob(lock(name), 1h)), RefusedWith(Errc::lock_conflict)) << name;
+}
+
 TEST_F(MysqlSession, OtherLocksAndOtherDatabasesHaveSessionsOfTheirOwn) {
     const MysqlPlace elsewhere(shared_server_port("mysql"));
     auto other = elsewhere.open("?session=on");

@@ -33,11 +33,6 @@ protected:
     ByHand by_hand_{port_};
 };
 
-/// No error text may show the password.
-inline void expect_no_secret(const Error& error) {
-    EXPECT_THAT(error.message, testing::Not(testing::HasSubstr(std::string(server_password))));
-}
-
 /// Throws unless the lock can be read, its audit log is whole and no token was given twice.
 inline LockStatus sound_lock(Store& store, const LockName& name, Deadline deadline) {
     LockStatus status = must(store.inspect(name, deadline));

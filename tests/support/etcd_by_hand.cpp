@@ -1,5 +1,7 @@
 #include "support/etcd_by_hand.hpp"
 
+#include "support/servers/kinds.hpp"
+
 #include <fmt/format.h>
 
 #include <curl/curl.h>
@@ -87,6 +89,18 @@ void EtcdByHand::log_in(const std::string& user, const std::string& password) {
     const std::string answer =
         call("/v3/auth/authenticate", fmt::format(R"({{"name":"{}","password":"{}"}})", user, password));
     token_ = fields(answer, "token").at(0);
+}
+
+void EtcdByHand::require_password(const std::string& prefix) const {
+    call("/v3/auth/role/add", R"({"name":"locks"})");
+    call("/v3/auth/role/grant",
+         fmt::format(R"({{"name":"locks","perm":{{"permType":"READWRITE","key":"{}","range_end":"{}"}}}})",
+                     base64(prefix), base64(end_of(prefix))));
+    call("/v3/auth/user/add", fmt::format(R"({{"name":"{}","password":"{}"}})", server_user_name, server_password));
+    call("/v3/auth/user/grant", fmt::format(R"({{"user":"{}","role":"locks"}})", server_user_name));
+    call("/v3/auth/user/add", R"({"name":"root","password":"root"})");
+    call("/v3/auth/user/grant", R"({"user":"root","role":"root"})");
+    call("/v3/auth/enable", "{}");
 }
 
 std::vector<std::string> EtcdByHand::keys(const std::string& prefix) const {

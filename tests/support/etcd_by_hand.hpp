@@ -16,6 +16,10 @@ public:
     /// From now on as this user.
     void log_in(const std::string& user, const std::string& password);
 
+    /// From now on keys below `prefix` are for the user of the test servers alone, with its password; `root` has the
+    /// password `root`.
+    void require_password(const std::string& prefix) const;
+
     /// Keys that begin with `prefix`.
     [[nodiscard]] std::vector<std::string> keys(const std::string& prefix) const;
     [[nodiscard]] std::optional<std::string> get(const std::string& key) const;

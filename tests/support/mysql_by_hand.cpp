@@ -4,10 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <mysql.h>
 #include <random>
-#include <set>
 #include <stdexcept>
 
 namespace holdfast::tests {
@@ -65,13 +63,6 @@ MysqlDatabase::~MysqlDatabase() {
 }
 
 std::string MysqlDatabase::url() const { return url_of(port_, name_); }
-
-std::string mysql_url_for(const std::string& place, std::uint16_t port) {
-    static std::set<std::string> made;
-    const std::string name = fmt::format("hf_{:016x}", std::hash<std::string>{}(place));
-    if (made.insert(name).second) MysqlByHand(port).run("CREATE DATABASE IF NOT EXISTS " + name);
-    return url_of(port, name);
-}
 
 std::string hex_literal(const std::string& bytes) {
     std::string text = "x'";

@@ -48,9 +48,6 @@ private:
     std::string name_;
 };
 
-/// The URL of a database that exists from now on, a different one for each `place`. Goes with the server.
-[[nodiscard]] std::string mysql_url_for(const std::string& place, std::uint16_t port);
-
 /// `x'…'`
 [[nodiscard]] std::string hex_literal(const std::string& bytes);
 

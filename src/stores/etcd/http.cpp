@@ -28,11 +28,9 @@ std::size_t keep_date(char* data, std::size_t size, std::size_t count, void* int
     return size * count;
 }
 
-bool was_sent(CURL* handle, CURLcode code) {
-    constexpr std::array never{
-        CURLE_COULDNT_CONNECT,          CURLE_COULDNT_RESOLVE_HOST, CURLE_URL_MALFORMAT,        CURLE_SSL_CONNECT_ERROR,
-        CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,   CURLE_UNSUPPORTED_PROTOCOL, CURLE_OUT_OF_MEMORY};
-    if (std::ranges::find(never, code) != never.end()) return false;
+/// Not by how it ended: libcurl sends a request that got no answer on an open connection again by itself, and may say
+/// of the second attempt that nobody listens.
+bool was_sent(CURL* handle) {
     long bytes = 0;
     curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &bytes);
     return bytes > 0;
@@ -88,7 +86,7 @@ std::expected<HttpAnswer, HttpFailure> Http::post(const std::string& url, const 
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, nullptr);
     if (code != CURLE_OK)
         return std::unexpected(
-            HttpFailure{was_sent(curl, code), details[0] != 0 ? details.data() : curl_easy_strerror(code)});
+            HttpFailure{was_sent(curl), details[0] != 0 ? details.data() : curl_easy_strerror(code)});
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
     long connects = 0;
     curl_easy_getinfo(curl, CURLINFO_NUM_CONNECTS, &connects);

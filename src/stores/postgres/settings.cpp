@@ -45,6 +45,13 @@ Defaults defaults() {
     return found;
 }
 
+/// What libpq says of another port repeats it, and with a slash in a password that is a part of that.
+bool are_ports(const std::string& list) {
+    return std::ranges::all_of(split(list), [](const std::string& port) {
+        return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+    });
+}
+
 /// Who, where and which database. The errors of libpq are not shown: they repeat parts of the URL.
 Result<std::map<std::string, std::string>> place_of(const base::Url& url) {
     const auto refused =
@@ -88,6 +95,8 @@ Result<Settings> settings_of(base::Url url) {
             return fail(Errc::usage, "a postgres store has no parameter " + parameter.key());
         settings.options[parameter.key()] = std::move(parameter.mapped());
     }
+    if (const auto port = settings.options.find("port"); port != settings.options.end() && !are_ports(port->second))
+        return fail(Errc::usage, "the port of a PostgreSQL store is a number; in a password, / is written %2F");
 
     const auto fallback = [&](const std::string& name, const std::string& value) {
         if (!known.from_environment.contains(name)) settings.options.try_emplace(name, value);

@@ -38,14 +38,9 @@ int keep(const fs::path& folder, pid_t owner, base::Fd ready) {
     sigprocmask(SIG_BLOCK, &ending, nullptr);
     const base::Fd signals(signalfd(-1, &ending, SFD_CLOEXEC));
 
-    using Start = std::unique_ptr<Server> (*)(const ServerOptions&);
-    const std::vector<std::pair<std::string, Start>> kinds{{"postgres", start_postgres_server},
-                                                           {"mysql", start_mariadb_server},
-                                                           {"redis", start_redis_server},
-                                                           {"etcd", start_etcd_server}};
     std::vector<std::unique_ptr<Server>> servers;
-    for (const auto& [kind, start] : kinds) {
-        servers.push_back(start({}));
+    for (const std::string& kind : server_kinds()) {
+        servers.push_back(start_server(kind));
         std::ofstream(folder / kind) << servers.back()->port() << '\n';
     }
     std::ofstream(folder / "keeper") << getpid() << '\n';

@@ -23,6 +23,11 @@ struct ServerOptions {
 [[nodiscard]] std::unique_ptr<Server> start_redis_server(const ServerOptions& options = {});
 [[nodiscard]] std::unique_ptr<Server> start_etcd_server(const ServerOptions& options = {});
 
+/// The schemes of the stores that live in a server.
+[[nodiscard]] std::vector<std::string> server_kinds();
+/// Starts the server of one of them.
+[[nodiscard]] std::unique_ptr<Server> start_server(std::string_view kind, const ServerOptions& options = {});
+
 /// A cluster of three. Nodes can be killed, stopped and started one by one. `in_front` is given the port where a node
 /// listens for the other two, and says where they shall look for it: at a proxy.
 [[nodiscard]] std::array<std::unique_ptr<Server>, 3> start_etcd_cluster(

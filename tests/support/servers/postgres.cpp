@@ -23,12 +23,13 @@ std::unique_ptr<Server> start_postgres_server(const ServerOptions& options) {
                    "--auth", "scram-sha-256", "--pwfile", password, "--encoding", "UTF8", "--locale", "C",
                    "--no-instructions", "--no-sync"});
     const std::uint16_t port = free_port();
-    Server::Plan plan{
-        .name = "postgres",
-        .command = {fmt::format("{}postgres", programs), "-D", data, "-p", std::to_string(port), "-h", "127.0.0.1",
-                    "-k", folder->path().string(), "-c", "max_connections=300", "-c", "shared_buffers=64MB"},
-        .environment = options.environment,
-        .is_ready = [port] { return answers(port); }};
+    // No test cuts the power, so a server that was killed need not sync each of its files when it comes back.
+    Server::Plan plan{.name = "postgres",
+                      .command = {fmt::format("{}postgres", programs), "-D", data, "-p", std::to_string(port), "-h",
+                                  "127.0.0.1", "-k", folder->path().string(), "-c", "max_connections=300", "-c",
+                                  "shared_buffers=64MB", "-c", "recovery_init_sync_method=syncfs"},
+                      .environment = options.environment,
+                      .is_ready = [port] { return answers(port); }};
     plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
     return std::make_unique<Server>(std::move(plan), std::move(folder), port);
 }

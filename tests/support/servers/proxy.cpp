@@ -51,14 +51,22 @@ bool write_piece(int socket, const Piece& piece) {
 
 }  // namespace
 
-Proxy::Proxy(std::uint16_t server_port)
-    : server_port_(server_port), listening_(tcp_socket()), nudged_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    auto* const where = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listening_.get(), where, size) != 0 || listen(listening_.get(), 64) != 0 ||
-        getsockname(listening_.get(), where, &size) != 0)
+base::Fd Proxy::listen_on(std::uint16_t port) {
+    base::Fd listening = tcp_socket();
+    const int on = 1;
+    setsockopt(listening.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const sockaddr_in address = loopback(port);
+    if (bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listening.get(), 64) != 0)
         throw std::runtime_error("the proxy cannot listen");
+    return listening;
+}
+
+Proxy::Proxy(std::uint16_t server_port)
+    : server_port_(server_port), listening_(listen_on(0)), nudged_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
     thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
@@ -73,6 +81,15 @@ void Proxy::arrange(std::uint64_t count, Fate fate, std::uint64_t times) {
     until_ = count;
     times_ = times;
     arranged_ = fate;
+    is_done_ = nullptr;
+    happened_ = false;
+}
+
+void Proxy::arrange_when(std::function<bool()> is_done, Fate fate) {
+    const std::scoped_lock lock(mutex_);
+    until_ = 0;
+    arranged_ = fate;
+    is_done_ = std::move(is_done);
     happened_ = false;
 }
 
@@ -102,6 +119,15 @@ void Proxy::become(const Road& road) {
     nudge();
 }
 
+void Proxy::come_back() {
+    base::Fd listening = listen_on(port_);
+    {
+        const std::scoped_lock lock(mutex_);
+        new_listening_ = std::move(listening);
+    }
+    nudge();
+}
+
 void Proxy::nudge() const { eventfd_write(nudged_.get(), 1); }
 
 void Proxy::work(const std::stop_token& stop) {
@@ -119,6 +145,7 @@ void Proxy::work(const std::stop_token& stop) {
             const std::scoped_lock lock(mutex_);
             if (std::exchange(cut_, false)) links_.clear();
             road = road_;
+            if (new_listening_) listening_ = std::move(new_listening_);
         }
         std::size_t i = 2;
         for (auto link = links_.begin(); link != links_.end(); i += 2) {
@@ -172,7 +199,7 @@ std::optional<Fate> Proxy::next_fate() {
     ++messages_;
     if (until_ == 0 || --until_ > 0) return std::nullopt;
     if (--times_ > 0) until_ = 1;
-    if (arranged_ != Fate::lose_reply) happened_ = true;
+    if (arranged_ == Fate::lose_request || arranged_ == Fate::no_reply) happened_ = true;
     return arranged_;
 }
 
@@ -191,12 +218,31 @@ bool Proxy::from_server(Link& link, const Road& road) {
     link.replies.ended = piece.empty();
     link.client_spoke_last = false;
     if (!piece.empty() && link.fate == Fate::no_reply) return true;
-    if (!piece.empty() && link.fate == Fate::lose_reply) {
-        const std::scoped_lock lock(mutex_);
-        happened_ = true;
-        return false;
-    }
+    if (!piece.empty() && loses_reply(link)) return false;
     link.replies.parcels.push_back({steady_clock::now() + road.delay, std::move(piece)});
+    return true;
+}
+
+bool Proxy::loses_reply(const Link& link) {
+    std::function<bool()> is_done;
+    std::optional<Fate> fate = link.fate;
+    {
+        const std::scoped_lock lock(mutex_);
+        is_done = is_done_;
+        if (is_done) fate = arranged_;
+    }
+    // Asked without the mutex, because it may take its time.
+    if (is_done && !is_done()) return false;
+    if (fate != Fate::lose_reply && fate != Fate::lose_server) return false;
+    const std::scoped_lock lock(mutex_);
+    is_done_ = nullptr;
+    happened_ = true;
+    // Before the connection ends: whoever sees that and comes again finds nobody.
+    if (fate == Fate::lose_server) {
+        listening_.reset();
+        cut_ = true;
+        nudge();
+    }
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@ enum class Fate {
     lose_request,  ///< It never arrives, and the connection breaks.
     lose_reply,    ///< It arrives and is worked on; when the answer begins, it is dropped and the connection breaks.
     no_reply,      ///< It arrives, but neither its answer nor anything after it gets through. The connection stays.
+    lose_server,   ///< As `lose_reply`, and then nobody listens any more until `come_back`.
 };
 
 /// What the way between clients and server is like.
@@ -41,6 +43,11 @@ public:
     /// Decides about the `count`-th message from now on, of any client, and those after it until there were `times`; 1
     /// is the next. Replaces what was arranged before.
     void arrange(std::uint64_t count, Fate fate, std::uint64_t times = 1);
+    /// Decides about the first message whose answer comes when `is_done` says so, which is asked while the client
+    /// waits for that answer: `lose_reply` or `lose_server`. Replaces what was arranged before.
+    void arrange_when(std::function<bool()> is_done, Fate fate = Fate::lose_reply);
+    /// From now on everything gets through.
+    void arrange_nothing() { arrange(0, Fate::lose_reply); }
     /// Whether what was arranged has come to pass.
     [[nodiscard]] bool has_happened() const;
     /// How many messages came since the proxy exists.
@@ -49,6 +56,8 @@ public:
     void cut();
     /// From now on. Connections can be made on any road, but what is said on them takes its time.
     void become(const Road& road);
+    /// Listens again, on the same port.
+    void come_back();
 
 private:
     using Piece = std::vector<char>;
@@ -69,6 +78,7 @@ private:
         std::optional<Fate> fate{};  ///< Of the message that is under way.
     };
 
+    [[nodiscard]] static base::Fd listen_on(std::uint16_t port);
     void work(const std::stop_token& stop);
     void accept_one();
     // Each says whether the connection goes on.
@@ -77,10 +87,11 @@ private:
     [[nodiscard]] bool deliver(Link& link, const Road& road) const;
     [[nodiscard]] int milliseconds_to_next_delivery(const Road& road) const;
     [[nodiscard]] std::optional<Fate> next_fate();
+    [[nodiscard]] bool loses_reply(const Link& link);
     void nudge() const;
 
     const std::uint16_t server_port_;
-    base::Fd listening_;
+    base::Fd listening_;  ///< Of the thread alone, once it runs.
     base::Fd nudged_;
     std::uint16_t port_ = 0;
     std::list<Link> links_{};  ///< Of the thread alone.
@@ -90,9 +101,11 @@ private:
     std::uint64_t until_ = 0;     ///< Guarded by mutex_. Messages left until the first that is arranged; 0: none is.
     std::uint64_t times_ = 0;     ///< Guarded by mutex_. How many of them are left.
     Fate arranged_ = Fate::lose_reply;  ///< Guarded by mutex_.
+    std::function<bool()> is_done_{};   ///< Guarded by mutex_. Until it says so, `arranged_` waits.
     bool happened_ = false;             ///< Guarded by mutex_.
     bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
     Road road_{};                       ///< Guarded by mutex_.
+    base::Fd new_listening_{};          ///< Guarded by mutex_.
 
     std::jthread thread_;
 };

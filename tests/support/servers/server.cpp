@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <grp.h>
+#include <iterator>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <stdexcept>
@@ -78,6 +79,11 @@ std::string content_of(const std::filesystem::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
+std::vector<pid_t> children_of(pid_t pid) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+    return {std::istream_iterator<pid_t>(in), {}};
+}
+
 }  // namespace
 
 ServerFolder::ServerFolder() {
@@ -112,18 +118,27 @@ Server::~Server() { kill(); }
 void Server::launch() { pid_ = launch_as_server(plan_.command, plan_.environment, folder_->path() / "server.log"); }
 
 void Server::start() {
+    // Processes that a killed server had started, as PostgreSQL has them, go a moment after it. Until then it does
+    // not start again.
+    const auto give_up_at = std::chrono::steady_clock::now() + 10s;
+    while (was_killed_ && std::chrono::steady_clock::now() < give_up_at) {
+        launch();
+        if (await_ready_or_end()) return;
+        std::this_thread::sleep_for(20ms);
+    }
     launch();
-    await_ready();
+    if (!await_ready_or_end()) throw std::runtime_error(plan_.name + " ended while it started:\n" + end_of_log());
 }
 
-void Server::await_ready() {
+bool Server::await_ready_or_end() {
     const auto give_up_at = std::chrono::steady_clock::now() + 60s;
     while (!plan_.is_ready()) {
-        if (ended()) throw std::runtime_error(plan_.name + " ended while it started:\n" + end_of_log());
+        if (ended()) return false;
         if (std::chrono::steady_clock::now() > give_up_at)
             throw std::runtime_error(plan_.name + " did not become ready:\n" + end_of_log());
         std::this_thread::sleep_for(20ms);
     }
+    return true;
 }
 
 bool Server::ended() {
@@ -139,7 +154,13 @@ std::string Server::end_of_log() const {
 }
 
 void Server::send(int signal) const {
-    if (pid_ > 0) ::kill(-pid_, signal);
+    if (pid_ < 0) return;
+    // Those of PostgreSQL leave its group. They are listed before it is gone, and one that it starts meanwhile is
+    // found by looking once more.
+    const auto children = children_of(pid_);
+    ::kill(-pid_, signal);
+    for (const auto& found : {children, children_of(pid_)})
+        for (const pid_t child : found) ::kill(child, signal);
 }
 
 void Server::kill() {
@@ -147,6 +168,7 @@ void Server::kill() {
     send(SIGKILL);
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
+    was_killed_ = true;
 }
 
 void Server::stop() {

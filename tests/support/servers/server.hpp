@@ -57,7 +57,8 @@ public:
 
 private:
     void launch();
-    void await_ready();
+    /// False if it ended instead.
+    [[nodiscard]] bool await_ready_or_end();
     [[nodiscard]] bool ended();
     [[nodiscard]] std::string end_of_log() const;
 
@@ -65,6 +66,7 @@ private:
     std::shared_ptr<const ServerFolder> folder_;
     std::uint16_t port_;
     pid_t pid_ = -1;
+    bool was_killed_ = false;
 };
 
 /// A loopback port that is free now.

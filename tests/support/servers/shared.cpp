@@ -7,17 +7,16 @@
 #include <stdexcept>
 
 namespace holdfast::tests {
-namespace {
 
-std::unique_ptr<Server> start(std::string_view kind) {
-    if (kind == "postgres") return start_postgres_server();
-    if (kind == "mysql") return start_mariadb_server();
-    if (kind == "redis") return start_redis_server();
-    if (kind == "etcd") return start_etcd_server();
+std::vector<std::string> server_kinds() { return {"postgres", "mysql", "redis", "etcd"}; }
+
+std::unique_ptr<Server> start_server(std::string_view kind, const ServerOptions& options) {
+    if (kind == "postgres") return start_postgres_server(options);
+    if (kind == "mysql") return start_mariadb_server(options);
+    if (kind == "redis") return start_redis_server(options);
+    if (kind == "etcd") return start_etcd_server(options);
     throw std::logic_error("there is no server for " + std::string(kind));
 }
-
-}  // namespace
 
 std::uint16_t shared_server_port(std::string_view kind) {
     static std::mutex mutex;
@@ -30,7 +29,7 @@ std::uint16_t shared_server_port(std::string_view kind) {
     }
     const auto found = own.find(kind);
     if (found != own.end()) return found->second->port();
-    return own.emplace(kind, start(kind)).first->second->port();
+    return own.emplace(kind, start_server(kind)).first->second->port();
 }
 
 }  // namespace holdfast::tests

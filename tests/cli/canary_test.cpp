@@ -1,0 +1,191 @@
+// Goal: the password of a store's server reaches that server and nobody else, and a lease key only whom it was given.
+// Method: every command is run against real servers whose password is a word that nothing else contains, with URLs that
+// work and URLs that fail in many ways; then outputs, files and the process list are searched for it.
+#include "sandbox.hpp"
+#include "support/etcd_by_hand.hpp"
+#include "support/server_place.hpp"
+#include "support/servers/kinds.hpp"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <fstream>
+
+namespace holdfast::cli_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using tests::ServerPlace;
+
+/// The password without its first letter, which may be written `%63`.
+const std::string canary = std::string(tests::server_password).substr(1);
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+    const auto at = text.find(what);
+    return at == std::string::npos ? text : text.replace(at, what.size(), by);
+}
+
+std::string content_of(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Canary : public testing::TestWithParam<std::string> {
+protected:
+    Canary() {
+        if (etcd_) tests::EtcdByHand(etcd_->port()).require_password("locks/");
+        box_.environment["CANARY_RUN"] = box_.root.string();
+    }
+
+    [[nodiscard]] std::string good_url() const {
+        if (!etcd_) return ServerPlace(GetParam(), tests::shared_server_port(GetParam()), place_).url();
+        return "etcd://" + std::string(tests::server_user_name) + ":" + std::string(tests::server_password) +
+               "@127.0.0.1:" + std::to_string(etcd_->port()) + "/locks";
+    }
+    /// The same with a mistake. Some fail before anything is sent, others at the server.
+    [[nodiscard]] std::vector<std::string> bad_urls() const {
+        const std::string good = good_url();
+        const std::string password(tests::server_password);
+        const std::string more = good.find('?') == std::string::npos ? "?" : "&";
+        const std::string port =
+            good.substr(good.rfind("1:") + 1, good.find('/', good.rfind("1:")) - good.rfind("1:") - 1);
+        return {replaced(good, password, "not-" + password),
+                replaced(good, password, password + "%zz"),
+                replaced(good, password, password + "/" + password),
+                replaced(good, password, password + "@" + password),
+                replaced(good, password, password + "#" + password),
+                replaced(good, password, password + "?" + password + "=" + password),
+                replaced(good, port, ":1"),
+                replaced(good, port, ":" + password),
+                replaced(good, "127.0.0.1", "no-such-host.invalid"),
+                good + more + "tls=maybe",
+                good + more + "tls=verify&sslmode=verify-full",
+                good + more + "no_such_parameter=" + password,
+                good + more + "password=" + password + "&password=" + password};
+    }
+
+    void expect_silence(const Ended& ended, const Args& args, const std::string& secret = canary) {
+        SCOPED_TRACE(testing::PrintToString(args));
+        EXPECT_THAT(ended.out, Not(HasSubstr(secret)));
+        EXPECT_THAT(ended.err, Not(HasSubstr(secret)));
+    }
+    Ended quiet_run(const Args& args, const Environment& more = {}) {
+        Ended ended = box_.run(args, more);
+        expect_silence(ended, args);
+        return ended;
+    }
+
+    /// Every process of this test but itself, by its command line.
+    [[nodiscard]] std::map<std::string, std::string> environments() const {
+        std::map<std::string, std::string> found;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+            const std::string environment = content_of(entry.path() / "environ");
+            if (environment.find("CANARY_RUN=" + box_.root.string()) == std::string::npos) continue;
+            found.emplace(entry.path().filename().string() + " " + content_of(entry.path() / "cmdline"), environment);
+        }
+        return found;
+    }
+
+    Sandbox box_;
+    const std::string place_ = "canary" + std::to_string(getpid());
+    /// The etcd that the run shares asks nobody for a password.
+    const std::unique_ptr<tests::Server> etcd_ = GetParam() == "etcd" ? tests::start_etcd_server() : nullptr;
+};
+
+TEST_P(Canary, NoCommandShowsAPasswordOrALeaseKey) {
+    box_.environment["HOLDFAST_STORE"] = good_url();
+    for (const Args& args : std::vector<Args>{{"init"}, {"init", "--print"}, {"doctor", "-v"}, {"doctor", "--json"}})
+        EXPECT_EQ(quiet_run(args).status, 0) << args[0];
+    const Ended grant = quiet_run({"acquire", "a", "--ttl", "1h", "--json", "-v"});
+    ASSERT_EQ(grant.status, 0) << grant.err;
+    const std::string lease = grant.json().text("/lease");
+    const std::string key = lease.substr(lease.find('.') + 1);
+    EXPECT_THAT(grant.err, Not(HasSubstr(key)));
+
+    const std::vector<Args> commands{{"status"},
+                                     {"status", "a"},
+                                     {"acquire", "a"},
+                                     {"renew", "a"},
+                                     {"check", "a", "--token", "1"},
+                                     {"history"},
+                                     {"history", "--verify"},
+                                     {"run", "a", "--", "/bin/true"},
+                                     {"override", "list"},
+                                     {"unlock", "a"},
+                                     {"bench", "--time", "50ms", "--clients", "2"},
+                                     {"version"},
+                                     {"release", "a"}};
+    for (const Args& command : commands)
+        for (const Args& flags : std::vector<Args>{{"-v"}, {"-v", "--json"}}) {
+            Args args = command;
+            args.insert(args.begin() + 1, flags.begin(), flags.end());
+            expect_silence(quiet_run(args, {{"HOLDFAST_LEASE", lease}}), args, key);
+        }
+    for (const auto& [path, content] : box_.files()) {
+        EXPECT_THAT(content, Not(HasSubstr(canary))) << path;
+        EXPECT_THAT(content, Not(HasSubstr(key))) << path;
+    }
+}
+
+TEST_P(Canary, NoMistakeInAUrlShowsItsPassword) {
+    for (const std::string& url : bad_urls()) {
+        SCOPED_TRACE(url);
+        EXPECT_NE(quiet_run({"acquire", "a", "-v"}, {{"HOLDFAST_STORE", url}}).status, 0);
+        EXPECT_NE(quiet_run({"doctor", "--json", "-s", url}).status, 0);
+        // In a configuration with a mistake of its own.
+        box_.write(box_.work / "holdfast.toml", "store = \"" + url + "\nttl = 3");
+        EXPECT_NE(quiet_run({"status", "-v"}).status, 0);
+        std::filesystem::remove(box_.work / "holdfast.toml");
+    }
+    // Wherever it comes from.
+    const std::string refused = bad_urls().front();
+    box_.write(box_.root / "url", refused);
+    EXPECT_NE(quiet_run({"status"}, {{"HOLDFAST_STORE_FILE", (box_.root / "url").string()}}).status, 0);
+    EXPECT_NE(quiet_run({"run", "a", "-v", "-s", refused, "--", "/bin/true"}).status, 0);
+    box_.write(box_.work / "holdfast.toml", "store = \"" + refused + "\"\nwait = \"soon\"\n");
+    EXPECT_NE(quiet_run({"acquire", "a", "-v", "--json"}).status, 0);
+}
+
+TEST_P(Canary, TheProcessListShowsNeitherPasswordNorLeaseKey) {
+    const std::string url = good_url();
+    box_.write(box_.root / "url", replaced(url, "c" + canary, "%63" + canary));
+    box_.write(box_.work / "child.sh", "echo \"$HOLDFAST_LEASE\" > lease.tmp\nmv lease.tmp lease\nexec sleep 60\n");
+    const Args child{"--", "/bin/sh", "child.sh"};
+    const std::vector<std::pair<Args, Environment>> ways{
+        {{"run", "p", "--store", url}, {}},
+        {{"run", "p", "--store=" + url}, {}},
+        {{"run", "p"}, {{"HOLDFAST_STORE_FILE", (box_.root / "url").string()}}},
+        {{"run", "p"}, {{"HOLDFAST_STORE", url}}}};
+    for (const auto& [args, environment] : ways) {
+        SCOPED_TRACE(testing::PrintToString(args));
+        std::filesystem::remove(box_.work / "lease");
+        Args command = args;
+        command.insert(command.end(), child.begin(), child.end());
+        Running running = box_.start(command, environment);
+        ASSERT_TRUE(eventually([&] { return std::filesystem::exists(box_.work / "lease"); })) << running.err();
+        const std::string lease = content_of(box_.work / "lease");
+        ASSERT_GT(lease.size(), 33U);
+        const std::string key = lease.substr(lease.find('.') + 1, 32);
+
+        const auto processes = environments();
+        EXPECT_GE(processes.size(), 3U) << "the command, its watchdog and the child";
+        for (auto [process, variables] : processes) {
+            EXPECT_THAT(process, Not(HasSubstr(canary)));
+            EXPECT_THAT(process, Not(HasSubstr(key)));
+            // What the caller put there, and what the child is given, are where they belong.
+            if (environment.contains("HOLDFAST_STORE")) variables = replaced(variables, "HOLDFAST_STORE=" + url, "");
+            EXPECT_THAT(replaced(variables, "HOLDFAST_LEASE=" + lease.substr(0, lease.find('\n')), ""),
+                        testing::AllOf(Not(HasSubstr(canary)), Not(HasSubstr(key))))
+                << process;
+        }
+        running.signal(SIGTERM);
+        expect_silence(running.wait(), args);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, Canary, testing::ValuesIn(tests::server_kinds()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace holdfast::cli_test
