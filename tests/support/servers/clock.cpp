@@ -4,15 +4,29 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <unistd.h>
 
 namespace holdfast::tests {
 
-ServerClock::ServerClock() : file_(folder_.write("offset", std::string(sizeof(std::int64_t), '\0'))) {}
+namespace {
+
+std::string shim() {
+    std::ifstream file(HOLDFAST_CLOCK_SHIM, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+// The server runs as somebody else, who may not look into the build folder, and what cannot be read is not preloaded.
+ServerClock::ServerClock()
+    : file_(folder_.write("offset", std::string(sizeof(std::int64_t), '\0'))),
+      shim_(folder_.write("shim.so", shim())) {}
 
 std::vector<std::string> ServerClock::environment() const {
-    return {"HOLDFAST_CLOCK_OFFSET=" + file_, "LD_PRELOAD=" HOLDFAST_CLOCK_SHIM};
+    return {"HOLDFAST_CLOCK_OFFSET=" + file_, "LD_PRELOAD=" + shim_};
 }
 
 void ServerClock::step(std::chrono::milliseconds step) {

@@ -19,6 +19,7 @@ public:
 private:
     ServerFolder folder_;
     std::string file_;
+    std::string shim_;
     std::chrono::milliseconds offset_{0};
 };
 
