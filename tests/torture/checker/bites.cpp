@@ -49,10 +49,11 @@ bool ended_a_command(const History& history, const Fault& fault) {
     });
 }
 
-/// Somebody was left without an answer, or without a store.
+/// Somebody was left without an answer, or without a store; or a command was ended because its lease ran out.
 bool was_noticed(const History& history, const Fault& fault) {
     return any_op(history, [&](const Op& op) {
-        const bool failed = op.why == "E_OUTCOME_UNKNOWN" || op.why == "E_STORE_UNAVAILABLE";
+        const bool failed = op.why == "E_OUTCOME_UNKNOWN" || op.why == "E_STORE_UNAVAILABLE" ||
+                            (op.kind == "supervise" && op.why == "E_LOCK_EXPIRED");
         return failed && op.begun <= fault.ended && op.returned >= fault.begun;
     });
 }

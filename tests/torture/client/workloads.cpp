@@ -203,7 +203,10 @@ void Worker::run() {
                                            one_in(3) ? "astray" : "near"};
     const std::uint64_t number = recorder_.begin("supervise", name, "");
     const std::optional<int> status = run_and_wait(command);
-    recorder_.end(number, !status ? "unknown" : *status == 0 ? "ok" : "refused");
+    std::string why;
+    for (const Errc code : {Errc::lock_conflict, Errc::lock_expired, Errc::store_unavailable, Errc::outcome_unknown})
+        if (status == row_of(code).exit_status) why = because(Error{code, ""});
+    recorder_.end(number, !status ? "unknown" : *status == 0 ? "ok" : "refused", why);
     if (status == row_of(Errc::store_unavailable).exit_status) reached_ = false;
 }
 

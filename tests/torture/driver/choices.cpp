@@ -55,6 +55,8 @@ Choice Choices::next() {
     choice.lock = locks[below(locks.size())];
     const Length length = length_of(choice.fault);
     choice.length = options_.ttl * static_cast<std::int64_t>(length.least + below(100) * length.more / 100) / 100;
+    // Long enough that somebody else can have come in the meantime.
+    if (choice.fault == "stop") choice.length += options_.margin;
     const std::array<milliseconds, 4> steps{2 * options_.ttl, -2s, 1h, -5s};
     choice.step = steps[below(steps.size())];
     choice.delay = milliseconds{50 + below(551)};

@@ -32,6 +32,7 @@ std::vector<std::string> possible(const Options& options, const Stage& stage) {
 }
 
 void complete(Options& options, const Stage& stage) {
+    options.margin = stage.margin();
     const std::vector<std::string> workloads = all_workloads();
     if (options.workloads.empty()) options.workloads = workloads;
     const std::vector<std::string> faults = possible(options, stage);

@@ -18,6 +18,7 @@ struct Options {
     std::uint64_t seed = 1;
     std::size_t clients = 12;
     std::chrono::milliseconds ttl{500};
+    std::chrono::milliseconds margin{0};  ///< Of the store; not asked for, but found out.
     bool guard = true;
     std::optional<std::string> keep{};  ///< Where the history goes.
 };

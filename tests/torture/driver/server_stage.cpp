@@ -16,6 +16,15 @@ namespace {
 
 using namespace holdfast::tests;
 
+/// Of etcd, instead of five seconds: there is one clock here, and leases are to be taken over.
+constexpr std::chrono::seconds etcd_margin{1};
+
+/// Of one node, or of all.
+std::string etcd_url(const std::vector<std::uint16_t>& ports) {
+    return fmt::format("etcd://127.0.0.1:{}/torture?clock_margin={}s", fmt::join(ports, ",127.0.0.1:"),
+                       etcd_margin.count());
+}
+
 /// A store in a server of its own. Its clock can be moved where the server asks libc for the time.
 class ServerStage final : public Stage {
 public:
@@ -28,6 +37,9 @@ public:
         std::ranges::move(Roads::faults(), std::back_inserter(faults));
         if (kind_ != "etcd") faults.emplace_back("clock");
         return faults;
+    }
+    [[nodiscard]] std::chrono::milliseconds margin() const override {
+        return kind_ == "etcd" ? etcd_margin : std::chrono::milliseconds{};
     }
     void begin(const Choice& choice) override {
         if (choice.fault == "server_kill") server_->kill();
@@ -48,7 +60,7 @@ private:
             return fmt::format("postgres://{}:{}@{}/postgres", server_user_name, server_password, place);
         if (kind_ == "mysql") return fmt::format("mysql://{}:{}@{}/torture", server_user_name, server_password, place);
         if (kind_ == "redis") return fmt::format("redis://:{}@{}/0", server_password, place);
-        return fmt::format("etcd://{}/torture", place);
+        return etcd_url({port});
     }
     [[nodiscard]] std::unique_ptr<Server> start() const {
         const ServerOptions options{.environment = clock_.environment()};
@@ -72,8 +84,9 @@ private:
 /// say travels on connections that the others have made to it, so a proxy in front of it can make it mute.
 class ClusterStage final : public Stage {
 public:
-    [[nodiscard]] std::string url() const override { return url_at(roads_.ports()); }
-    [[nodiscard]] std::string inner_url() const override { return url_at(ports()); }
+    [[nodiscard]] std::string url() const override { return etcd_url(roads_.ports()); }
+    [[nodiscard]] std::string inner_url() const override { return etcd_url(ports()); }
+    [[nodiscard]] std::chrono::milliseconds margin() const override { return etcd_margin; }
     [[nodiscard]] std::vector<std::string> faults() const override {
         std::vector<std::string> faults{"node_kill",   "node_stop",   "node_mute",
                                         "leader_kill", "leader_stop", "leader_mute"};
@@ -96,10 +109,6 @@ public:
     }
 
 private:
-    /// With a margin of one second instead of five: there is one clock, and leases are to be taken over.
-    [[nodiscard]] static std::string url_at(const std::vector<std::uint16_t>& ports) {
-        return fmt::format("etcd://127.0.0.1:{}/torture?clock_margin=1s", fmt::join(ports, ",127.0.0.1:"));
-    }
     [[nodiscard]] std::vector<std::uint16_t> ports() const {
         std::vector<std::uint16_t> ports;
         for (const auto& node : nodes_) ports.push_back(node->port());

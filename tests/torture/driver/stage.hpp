@@ -17,6 +17,8 @@ public:
     [[nodiscard]] virtual std::string url() const = 0;
     /// The same store for who looks at it, past whatever loses messages.
     [[nodiscard]] virtual std::string inner_url() const { return url(); }
+    /// For how long after the end of a lease it lets nobody else in.
+    [[nodiscard]] virtual std::chrono::milliseconds margin() const { return {}; }
     /// The faults that it can suffer, beside those of its clients.
     [[nodiscard]] virtual std::vector<std::string> faults() const { return {}; }
     /// Begins and ends a fault.
