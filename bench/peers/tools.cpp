@@ -74,7 +74,7 @@ PgBench::PgBench(std::uint16_t port, const std::filesystem::path& folder, int co
 double PgBench::pairs_per_second() const {
     const std::string output = output_of({"/usr/lib/postgresql/15/bin/pgbench", "--no-vacuum", "--protocol", "prepared",
                                           "--client", std::to_string(connections_), "--jobs", std::to_string(threads_),
-                                          "--time", "1", "--file", script_, database_});
+                                          "--transactions", "150", "--file", script_, database_});
     return number_after(output, "tps = ");
 }
 
