@@ -123,7 +123,7 @@ Result<void> Connection::plan_once(const Budget& budget) {
     const Trip trip = run(Statement("SELECT set_config(name, value, false) FROM (VALUES "
                                     "('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), "
                                     "('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), "
-                                    "('enable_material', 'off')) AS s (name, value)"),
+                                    "('enable_material', 'off'), ('jit', 'off')) AS s (name, value)"),
                           budget);
     if (trip.fault) return std::unexpected(error_of(*trip.fault, "set up the session"));
     return {};
