@@ -112,12 +112,8 @@ simulate: ## Play simulated weather from random seeds: SEEDS=100000 SEED=...
 	@cmake --build build --target simulate
 	@build/bin/simulate --seeds $(SEEDS) --from $(SEED)
 
-bench: ## Measure, beside what people would use instead: BENCH=P1,P9
-	@scripts/install-packages.sh build bench
-	@scripts/configure.sh bench
-	@cmake --build build/bench --target benchmarks
-	@[[ -n "$(BENCH)" ]] || for program in build/bench/bin/*_bench; do "$$program" --benchmark_min_time=0.2; done
-	@BENCH=$(BENCH) build/bench/bin/peers build/bench/bin/holdfast build/bench/bin/stamp bench/results/latest.json
+bench: ## Measure, beside what people would use instead: BENCH=P1,P9 BENCH_GROWTH=1000000
+	@BENCH=$(BENCH) scripts/bench.sh
 
 lint: ## Check format, shell scripts and, with clang-tidy, all of src/
 	@scripts/install-packages.sh build test lint

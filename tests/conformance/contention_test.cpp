@@ -151,6 +151,33 @@ TEST_P(StoreConformance, TwoStealersOfOneExpiredLeaseGetOneGrant) {
         EXPECT_NE(won[0][round], won[1][round]) << GetParam().name << " round " << round;
 }
 
+TEST_P(StoreConformance, ThreadsThatAskAtOnceGetTheirOwnAnswers) {
+    granted(by_bob(lock("taken")));
+    constexpr std::size_t count = 12;
+    std::barrier all(static_cast<std::ptrdiff_t>(count));
+    std::atomic<int> wrong = 0;
+    const auto work = [&](std::size_t me) {
+        const std::string who = "thread " + std::to_string(me);
+        for (int round = 0; round < scaled(10); ++round) {
+            const Acquire own = by(who, lock(who), 1h);
+            // Batches of different sizes, so that an answer in the wrong place is seen.
+            std::vector<Request> requests(me % 3, Request{by(who, lock("taken"), 1h)});
+            requests.emplace_back(own);
+            all.arrive_and_wait();
+            const auto replies = store().apply(requests, Deadline::never());
+            const bool right = replies && replies->size() == requests.size() && replies->back() &&
+                               replies->back()->lock.lease->lock_id == own.as.lock_id &&
+                               std::ranges::count_if(*replies, &Reply::has_value) == 1;
+            if (!right || !store().apply_one(release(own), Deadline::never())) ++wrong;
+        }
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
+    }
+    EXPECT_EQ(wrong, 0) << GetParam().name;
+}
+
 TEST_P(StoreConformance, TwoStoreObjectsSeeEachOthersLocks) {
     if (!GetParam().shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
     const auto other = must(harness().open_another());

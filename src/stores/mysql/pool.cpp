@@ -6,7 +6,7 @@ namespace holdfast::stores::mysql {
 namespace {
 
 /// More are closed when they come back.
-constexpr std::size_t most_idle = 16;
+constexpr std::size_t most_idle = 32;
 
 }  // namespace
 

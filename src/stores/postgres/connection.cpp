@@ -114,6 +114,18 @@ Result<void> Connection::greet(const Settings& settings, const Budget& budget) {
         return fail(Errc::store_unsafe, fmt::format("the database of {} has the encoding {}, which cannot write every "
                                                     "name; use one with UTF8",
                                                     settings.url, encoding));
+    return pooled_ ? Result<void>{} : plan_once(budget);
+}
+
+Result<void> Connection::plan_once(const Budget& budget) {
+    // A plan that is kept is made for tables as they are then, which is often empty, and would read them from end to
+    // end when they have grown. Everything that is repeated finds its rows by a key, so only such plans are allowed.
+    const Trip trip = run(Statement("SELECT set_config(name, value, false) FROM (VALUES "
+                                    "('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), "
+                                    "('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), "
+                                    "('enable_material', 'off'), ('jit', 'off')) AS s (name, value)"),
+                          budget);
+    if (trip.fault) return std::unexpected(error_of(*trip.fault, "set up the session"));
     return {};
 }
 
@@ -124,41 +136,60 @@ Trip Connection::run(std::span<const Statement> statements, const Budget& budget
         return trip;
     }
     half_committed_ = false;
+    std::vector<Awaited> awaited;
     bool sent = true;
-    for (const Statement& statement : statements) sent = sent && statement.send(*connection_);
+    for (std::size_t i = 0; i < statements.size(); ++i) sent = sent && queue(statements[i], i, awaited);
     if (!sent || PQpipelineSync(connection_.get()) != 1 || !flush(budget)) {
         trip.fault = broken(0, budget);
         return trip;
     }
-    for (std::size_t i = 0; i < statements.size(); ++i) {
-        if (!await_answer(budget)) {
-            if (!trip.fault) trip.fault = broken(i, budget);
-            return trip;
-        }
-        Rows rows(PQgetResult(connection_.get()));
-        const ExecStatusType status = PQresultStatus(rows.get());
-        if (status == PGRES_FATAL_ERROR && !trip.fault) {
-            const PGresult* result = rows.get();
-            trip.fault = Fault{i, std::string(field(result, PG_DIAG_SQLSTATE)),
-                               scrubbed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
-                               field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR"};
-            if (trip.fault->silent()) trip.fault = broken(i, budget);
-            if (trip.fault->fatal) usable_ = false;
-            if (!usable_) return trip;
-        }
-        if (!trip.fault) trip.answers.push_back(std::move(rows));
-        // A null pointer ends the answer of each statement.
-        if (!await_answer(budget)) {
-            if (!trip.fault) trip.fault = broken(i, budget);
-            return trip;
-        }
-        Rows(PQgetResult(connection_.get()));
-    }
+    for (const Awaited& answer : awaited)
+        if (!take_answer(answer, trip, budget)) return trip;
     unread_ = 1;
     // All statements are answered; what is left to read is that the trip is over.
     if (!drain(budget)) usable_ = false;
     trip.half_committed = half_committed_;
     return trip;
+}
+
+bool Connection::queue(const Statement& statement, std::size_t at, std::vector<Awaited>& awaited) {
+    // Somebody who shares a few sessions among many may run each transaction in another one.
+    if (pooled_ || statement.name().empty()) {
+        awaited.push_back({at});
+        return statement.send(*connection_);
+    }
+    const auto is_this = [&](const Awaited& other) { return other.kept && *other.kept == statement.name(); };
+    if (!prepared_.contains(statement.name()) && std::ranges::none_of(awaited, is_this)) {
+        awaited.push_back({at, &statement.name()});
+        if (!statement.prepare(*connection_)) return false;
+    }
+    awaited.push_back({at});
+    return statement.send_prepared(*connection_);
+}
+
+bool Connection::take_answer(const Awaited& awaited, Trip& trip, const Budget& budget) {
+    const auto lost = [&] {
+        if (!trip.fault) trip.fault = broken(awaited.at, budget);
+        return false;
+    };
+    if (!await_answer(budget)) return lost();
+    Rows rows(PQgetResult(connection_.get()));
+    const PGresult* result = rows.get();
+    if (PQresultStatus(result) == PGRES_FATAL_ERROR && !trip.fault) {
+        trip.fault = Fault{awaited.at, std::string(field(result, PG_DIAG_SQLSTATE)),
+                           scrubbed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
+                           field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR"};
+        if (trip.fault->silent()) trip.fault = broken(awaited.at, budget);
+        if (trip.fault->fatal) usable_ = false;
+        if (trip.fault->is_strangers()) pooled_ = true;
+        if (!usable_) return false;
+    }
+    if (!trip.fault && awaited.kept) prepared_.insert(*awaited.kept);
+    if (!trip.fault && !awaited.kept) trip.answers.push_back(std::move(rows));
+    // A null pointer ends each answer.
+    if (!await_answer(budget)) return lost();
+    Rows(PQgetResult(connection_.get()));
+    return true;
 }
 
 void Connection::send_only(const Statement& statement) {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct Fault {
     bool fatal = false;      ///< The server ended the session.
 
     [[nodiscard]] bool silent() const { return sqlstate.empty(); }
+    /// The session does not keep what it was given, or keeps what it was not: it is another one than before. Nothing
+    /// was changed, and the connection goes on without being remembered.
+    [[nodiscard]] bool is_strangers() const { return sqlstate == "26000" || sqlstate == "42P05"; }
 };
 
 /// One round trip: several statements sent together, answered together.
@@ -79,6 +83,17 @@ private:
     explicit Connection(PGconn* connection) : connection_(connection, PQfinish) {}
     [[nodiscard]] Result<void> connect(const Settings& settings, const Budget& budget);
     [[nodiscard]] Result<void> greet(const Settings& settings, const Budget& budget);
+    /// For a session of our own, which keeps statements.
+    [[nodiscard]] Result<void> plan_once(const Budget& budget);
+    /// One answer that a trip waits for.
+    struct Awaited {
+        std::size_t at = 0;                 ///< The statement.
+        const std::string* kept = nullptr;  ///< It says only that the session keeps the statement by this name.
+    };
+    /// Queues the statement `at`, and before it its text, if the session is to keep that.
+    [[nodiscard]] bool queue(const Statement& statement, std::size_t at, std::vector<Awaited>& awaited);
+    /// Takes in one answer. False if the connection is of no more use.
+    [[nodiscard]] bool take_answer(const Awaited& awaited, Trip& trip, const Budget& budget);
     [[nodiscard]] bool flush(const Budget& budget);
     [[nodiscard]] bool await_answer(const Budget& budget);
     [[nodiscard]] bool drain(const Budget& budget);
@@ -90,6 +105,7 @@ private:
     std::size_t unread_ = 0;  ///< Trips whose answers nobody waited for.
     bool usable_ = true;
     bool pooled_ = false;
+    std::set<std::string> prepared_{};  ///< Names of the statements that the session keeps.
     bool half_committed_ = false;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t most_idle = 16;
+constexpr std::size_t most_idle = 32;
 
 /// A server that comes back must not meet all its clients in the same moment.
 milliseconds backoff(int failures) {

@@ -208,8 +208,8 @@ private:
             if (seen.fault) (*connection)->send_only(Statement("ROLLBACK"));
             const bool lost = !(*connection)->usable();
             pool_.give(std::move(*connection));
-            if (seen.fault && lost && again && !budget.over()) {
-                pool_.drop_idle();
+            if (seen.fault && (lost || seen.fault->is_strangers()) && again && !budget.over()) {
+                if (lost) pool_.drop_idle();
                 continue;
             }
             return read(std::move(seen));

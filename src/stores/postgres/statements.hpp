@@ -14,22 +14,22 @@ struct Statements {
     /// The first of every transaction, behind BEGIN: how long and how durable, and whose store it is. The settings hold
     /// for the transaction alone, so that a pooler may give the session to somebody else afterwards.
     /// $1 ms for each statement, $2 ms between statements. Answers: format, store_id.
-    std::string enter;
+    RepeatedText enter;
     /// $1 names, in byte order. Rows for locks that were never used, so that there is something to lock.
-    std::string place;
+    RepeatedText place;
     /// $1 names.
-    std::string lock_to_change;
-    std::string lock_to_look;
+    RepeatedText lock_to_change;
+    RepeatedText lock_to_look;
     /// $1 the test's clock or NULL, $2 names, $3 how deep to look into their queues, $4 and $5 names and lock_ids of
     /// tickets that are wanted wherever they stand, $6 1 where somebody asks for the lock. Answers rows of several
     /// kinds: see `view.cpp`.
-    std::string view;
+    RepeatedText view;
 
-    std::string put_locks;
-    std::string put_tickets;
-    std::string drop_tickets;  ///< $1 names, $2 lock_ids.
-    std::string add_events;
-    std::string wake;  ///< $1 channels, $2 payloads.
+    RepeatedText put_locks;
+    RepeatedText put_tickets;
+    RepeatedText drop_tickets;  ///< $1 names, $2 lock_ids.
+    RepeatedText add_events;
+    RepeatedText wake;  ///< $1 channels, $2 payloads.
 
     /// $1 clock or NULL, $2 first name, $3 end of names or NULL, $4 1 with free ones, $5 changed since or NULL.
     std::string list;
@@ -37,7 +37,7 @@ struct Statements {
     std::string history_of_all;  ///< $1 since, $2 limit or NULL.
     /// $1 clock or NULL, $2 name, $3 a ticket or NULL. Answers: seq, whether anybody may take the lock, whether the
     /// ticket is in line, whether others are before it.
-    std::string watch;
+    RepeatedText watch;
 };
 
 /// How long a session may do nothing inside a transaction before the server ends it. A client that is stopped there

@@ -205,7 +205,8 @@ void end_orphans(View& view, const Context& context, std::span<const Request> re
 /// A fault before COMMIT was sent: the server has undone everything, or will.
 Obstacle obstacle_of(const Fault& fault) {
     Error error = error_of(fault, "use the locks");
-    if (fault.sqlstate == "40001" || fault.sqlstate == "40P01") return {Remedy::repeat, std::move(error)};
+    if (fault.sqlstate == "40001" || fault.sqlstate == "40P01" || fault.is_strangers())
+        return {Remedy::repeat, std::move(error)};
     if (fault.silent() || fault.fatal) return {Remedy::reconnect, std::move(error)};
     return {Remedy::none, std::move(error)};
 }

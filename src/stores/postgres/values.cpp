@@ -1,6 +1,10 @@
 #include "stores/postgres/values.hpp"
 
+#include "values/hex.hpp"
+#include "values/sha256.hpp"
+
 #include <algorithm>
+#include <span>
 
 namespace holdfast::stores::postgres {
 namespace {
@@ -62,6 +66,13 @@ base::Bytes Array::encoded() const {
     return out;
 }
 
+RepeatedText& RepeatedText::operator=(std::string sql) {
+    sql_ = std::move(sql);
+    const Digest digest = sha256(view_of(sql_));
+    name_ = "holdfast_" + to_hex(std::span(digest).first(12));
+    return *this;
+}
+
 void Statement::bind(Oid type, std::optional<base::Bytes> value) {
     types_.push_back(type);
     values_.push_back(std::move(value));
@@ -95,20 +106,41 @@ Statement& Statement::bind(const Array& array) {
     return *this;
 }
 
-bool Statement::send(PGconn& connection) const {
+/// As libpq wants them.
+struct Statement::Values {
+    std::vector<const char*> data{};
+    std::vector<int> sizes{};
+    std::vector<int> formats{};
+    [[nodiscard]] int count() const { return static_cast<int>(data.size()); }
+};
+
+Statement::Values Statement::values() const {
     // An empty vector may have no memory at all, which libpq would take for NULL.
     static constexpr char nothing = 0;
-    std::vector<const char*> data;
-    std::vector<int> sizes;
+    Values all;
     for (const auto& value : values_) {
         const bool empty = value && value->empty();
-        data.push_back(!value ? nullptr : empty ? &nothing : reinterpret_cast<const char*>(value->data()));
-        sizes.push_back(value ? static_cast<int>(value->size()) : 0);
+        all.data.push_back(!value ? nullptr : empty ? &nothing : reinterpret_cast<const char*>(value->data()));
+        all.sizes.push_back(value ? static_cast<int>(value->size()) : 0);
     }
-    const std::vector<int> formats(values_.size(), 1);
-    // Unnamed, so that a pooler may give each transaction another session.
-    return PQsendQueryParams(&connection, sql_.c_str(), static_cast<int>(values_.size()), types_.data(), data.data(),
-                             sizes.data(), formats.data(), 1) == 1;
+    all.formats.assign(values_.size(), 1);
+    return all;
+}
+
+bool Statement::send(PGconn& connection) const {
+    const Values all = values();
+    return PQsendQueryParams(&connection, sql_.c_str(), all.count(), types_.data(), all.data.data(), all.sizes.data(),
+                             all.formats.data(), 1) == 1;
+}
+
+bool Statement::prepare(PGconn& connection) const {
+    return PQsendPrepare(&connection, name_.c_str(), sql_.c_str(), static_cast<int>(types_.size()), types_.data()) == 1;
+}
+
+bool Statement::send_prepared(PGconn& connection) const {
+    const Values all = values();
+    return PQsendQueryPrepared(&connection, name_.c_str(), all.count(), all.data.data(), all.sizes.data(),
+                               all.formats.data(), 1) == 1;
 }
 
 base::ByteView Rows::bytes(int row, int column) const {

@@ -43,23 +43,49 @@ private:
     base::Bytes elements_{};
 };
 
+/// The text of a statement that is sent again and again. A session of our own parses and plans it once, under a name
+/// that follows from the text: one name never means two things.
+class RepeatedText {
+public:
+    RepeatedText() = default;
+    RepeatedText& operator=(std::string sql);
+    [[nodiscard]] const std::string& sql() const { return sql_; }
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+private:
+    std::string sql_{};
+    std::string name_{};
+};
+
 /// A statement with what is bound to its $1, $2…
 class Statement {
 public:
     explicit Statement(std::string_view sql) : sql_(sql) {}
+    explicit Statement(const RepeatedText& text) : sql_(text.sql()), name_(text.name()) {}
     Statement& bind(std::optional<std::int64_t> number);
     Statement& bind(std::string_view text);
     Statement& bind(const std::optional<base::ByteView>& bytes);
     Statement& bind(const std::optional<LockId>& lock_id);
     Statement& bind(const Array& array);
 
-    /// Queues it on a connection that is in pipeline mode. False if that failed.
+    /// Under which a session may keep it. Empty for one that is not repeated.
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+    /// These queue something on a connection that is in pipeline mode. False if that failed.
+    /// The statement, text and all: for sessions that are not ours alone.
     [[nodiscard]] bool send(PGconn& connection) const;
+    /// Its text, to be kept.
+    [[nodiscard]] bool prepare(PGconn& connection) const;
+    /// The statement, whose text the session has kept.
+    [[nodiscard]] bool send_prepared(PGconn& connection) const;
 
 private:
+    struct Values;
+    [[nodiscard]] Values values() const;
     void bind(Oid type, std::optional<base::Bytes> value);
 
     std::string sql_;
+    std::string name_{};
     std::vector<Oid> types_{};
     std::vector<std::optional<base::Bytes>> values_{};
 };

@@ -1,5 +1,6 @@
 #include "stores/redis/redis_store.hpp"
 
+#include "stores/batch/gathering.hpp"
 #include "stores/batch/sealed.hpp"
 #include "stores/redis/hints.hpp"
 #include "stores/redis/reading.hpp"
@@ -58,7 +59,10 @@ struct Round {
 class RedisStore final : public Store {
 public:
     RedisStore(std::string url, Address address, const Clock& clock)
-        : url_(std::move(url)), remote_(address, clock), hints_(std::move(address)) {}
+        : url_(std::move(url)),
+          remote_(address, clock),
+          hints_(std::move(address)),
+          gathering_(clock, [this](auto requests, Deadline deadline) { return apply_all(requests, deadline); }) {}
 
     /// Connects, and learns what the server promises.
     Result<void> connect(Deadline deadline) {
@@ -69,24 +73,9 @@ public:
         return {};
     }
 
+    /// The server runs one script at a time, so those of several threads would only stand in line there.
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
-        Round round(requests);
-        auto looked = try_guess(round, deadline);
-        if (!looked) return std::unexpected(looked.error());
-        for (int attempt = 0; looked->outline.kind != Outline::Kind::done; ++attempt) {
-            round.take_in(*looked);
-            if (round.batch.changes().empty()) break;
-            const Instant time = looked->outline.time;
-            looked = commit(round, {time - slewing, time + oldest_decision}, deadline);
-            if (!looked) return std::unexpected(looked.error());
-            if (looked->outline.kind == Outline::Kind::done) break;
-            // Somebody else was faster. The answer shows how things are now, so it is worth trying at once; after
-            // that, who waits for different times does not meet again.
-            if (deadline.passed(remote_.clock()))
-                return fail(Errc::store_unavailable, "others changed the lock again and again; nothing was changed");
-            if (attempt > 1) std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
-        }
-        return std::move(round.replies);
+        return gathering_.apply(requests, deadline);
     }
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
@@ -131,6 +120,26 @@ public:
     }
 
 private:
+    Result<std::vector<Reply>> apply_all(std::span<const Request> requests, Deadline deadline) {
+        Round round(requests);
+        auto looked = try_guess(round, deadline);
+        if (!looked) return std::unexpected(looked.error());
+        for (int attempt = 0; looked->outline.kind != Outline::Kind::done; ++attempt) {
+            round.take_in(*looked);
+            if (round.batch.changes().empty()) break;
+            const Instant time = looked->outline.time;
+            looked = commit(round, {time - slewing, time + oldest_decision}, deadline);
+            if (!looked) return std::unexpected(looked.error());
+            if (looked->outline.kind == Outline::Kind::done) break;
+            // Somebody else was faster. The answer shows how things are now, so it is worth trying at once; after
+            // that, who waits for different times does not meet again.
+            if (deadline.passed(remote_.clock()))
+                return fail(Errc::store_unavailable, "others changed the lock again and again; nothing was changed");
+            if (attempt > 1) std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
+        }
+        return std::move(round.replies);
+    }
+
     /// Most requests are of a lock that nobody else has touched since: then one trip to the server is enough. The
     /// answer of a guess that was wrong is a look.
     Result<Looked> try_guess(Round& round, Deadline deadline) {
@@ -206,6 +215,7 @@ private:
     Remote remote_;
     Hints hints_;
     Memory memory_{};
+    Gathering gathering_;
     Standing standing_{};  ///< Set once, before the store is shared.
 };
 

@@ -1,8 +1,12 @@
 // Measures Holdfast and what people would use instead, in turn, and prints the ratios of docs/performance.md.
 //
-// peers HOLDFAST STAMP RESULTS   BENCH=P1,P9 selects, BENCH_ROUNDS=7 says how often.
+// peers HOLDFAST STAMP SCRIPTS RESULTS
+//
+// BENCH=P1,P9 selects, BENCH_ROUNDS=7 says how often, BENCH_GROWTH=1000000 how many locks the large store of P10 has.
+// RESULTS is a JSON file; a plot is written beside it.
 
-#include "peers/measures.hpp"
+#include "harness/plot.hpp"
+#include "measures/measures.hpp"
 
 #include <fmt/format.h>
 
@@ -22,9 +26,10 @@ struct Measure {
 };
 
 constexpr std::array measures{
-    Measure{"P1", measure_run},
-    Measure{"P2", measure_pairs},
-    Measure{"P9", measure_handover},
+    Measure{"P1", measure_run},         Measure{"P2", measure_sqlite_pairs},
+    Measure{"P5", measure_redis_pairs}, Measure{"P6", measure_postgres_pairs},
+    Measure{"P7", measure_mysql_pairs}, Measure{"P8", measure_etcd_pairs},
+    Measure{"P9", measure_handover},    Measure{"P10", measure_growth},
 };
 
 std::string variable(const char* name, const std::string& fallback) {
@@ -47,23 +52,28 @@ fs::path fresh_folder() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) {
-        fmt::print(stderr, "usage: peers HOLDFAST STAMP RESULTS\n");
+    if (argc != 5) {
+        fmt::print(stderr, "usage: peers HOLDFAST STAMP SCRIPTS RESULTS\n");
         return 64;
     }
     const std::string wanted = variable("BENCH", "");
-    Site site{fs::absolute(argv[1]).string(), fs::absolute(argv[2]).string(), fresh_folder(),
-              std::stoi(variable("BENCH_ROUNDS", "7"))};
+    const Site site{.holdfast = fs::absolute(argv[1]).string(),
+                    .stamp = fs::absolute(argv[2]).string(),
+                    .scripts = fs::absolute(argv[3]),
+                    .folder = fresh_folder(),
+                    .rounds = std::stoi(variable("BENCH_ROUNDS", "7")),
+                    .growth = std::stoi(variable("BENCH_GROWTH", "50000"))};
     std::vector<Line> lines;
     for (const Measure& measure : measures) {
         if (!names(wanted, measure.id)) continue;
-        fmt::print(stderr, "measuring {}...\n", measure.id);
         const auto some = measure.run(site);
         lines.insert(lines.end(), some.begin(), some.end());
     }
     fs::remove_all(site.folder);
     fmt::print("{}medians of {} rounds, ± half the distance between the quartiles\n", to_table(lines), site.rounds);
-    fs::create_directories(fs::path(argv[3]).parent_path());
-    std::ofstream(argv[3]) << to_json(lines);
+    const fs::path results = argv[4];
+    fs::create_directories(results.parent_path());
+    std::ofstream(results) << to_json(lines);
+    std::ofstream(fs::path(results).replace_extension("svg")) << to_svg(lines);
     return 0;
 }

@@ -1,5 +1,5 @@
-#include "peers/measures.hpp"
-#include "peers/programs.hpp"
+#include "harness/programs.hpp"
+#include "measures/measures.hpp"
 
 #include <array>
 
@@ -19,7 +19,7 @@ std::vector<Line> measure_run(const Site& site) {
         run_on("file", "file:" + folder + "/run-store"),
         run_on("file sync=off", "file:" + folder + "/run-store-off?sync=off"),
     };
-    const auto series = alternate(contenders, site.rounds);
+    const auto series = alternate("P1", contenders, site.rounds);
     const auto line = [&](std::string measure, std::size_t peer, std::size_t ours, std::optional<Goal> goal) {
         return Line{"P1", std::move(measure), "ms", contenders[peer].name, series[peer], series[ours], goal};
     };

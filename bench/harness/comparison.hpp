@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Measuring Holdfast beside what people would use instead, in one run.
@@ -23,8 +24,9 @@ struct Series {
     [[nodiscard]] double spread() const;
 };
 
-/// A B C A B C…, so that what disturbs the machine disturbs all of them.
-[[nodiscard]] std::vector<Series> alternate(std::span<const Contender> contenders, int rounds);
+/// A B C A B C…, so that what disturbs the machine disturbs all of them. Shows how far it is as `title` on standard
+/// error.
+[[nodiscard]] std::vector<Series> alternate(std::string_view title, std::span<const Contender> contenders, int rounds);
 
 [[nodiscard]] double quantile(std::vector<double> values, double q);
 
@@ -50,6 +52,9 @@ struct Line {
     [[nodiscard]] double ratio() const;
     [[nodiscard]] bool met() const;
 };
+
+/// `≥ 0.9`, or nothing.
+[[nodiscard]] std::string text_of(const std::optional<Goal>& goal);
 
 /// The table, for people.
 [[nodiscard]] std::string to_table(std::span<const Line> lines);

@@ -1,9 +1,10 @@
-#include "peers/programs.hpp"
+#include "harness/programs.hpp"
 
-#include "peers/comparison.hpp"
+#include "harness/comparison.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
@@ -14,20 +15,17 @@
 namespace holdfast::bench {
 namespace {
 
-[[noreturn]] void give_up(const std::string& why) {
-    fmt::print(stderr, "bench: {}\n", why);
-    std::exit(1);
-}
-
-}  // namespace
-
-pid_t start(const std::vector<std::string>& command) {
+/// Standard output goes to `out`, a descriptor, or nowhere.
+pid_t start_with(const std::vector<std::string>& command, int out) {
     std::vector<char*> argv;
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (out < 0)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     pid_t pid = 0;
     const int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
@@ -35,6 +33,15 @@ pid_t start(const std::vector<std::string>& command) {
     if (error != 0) give_up("cannot run " + command.front());
     return pid;
 }
+
+}  // namespace
+
+void give_up(const std::string& why) {
+    fmt::print(stderr, "\nbench: {}\n", why);
+    std::exit(1);
+}
+
+pid_t start(const std::vector<std::string>& command) { return start_with(command, -1); }
 
 void expect_success(pid_t pid) {
     int status = 0;
@@ -49,6 +56,20 @@ double time_of(const std::vector<std::string>& command, int times) {
         took.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     }
     return quantile(std::move(took), 0.5);
+}
+
+std::string output_of(const std::vector<std::string>& command) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("cannot make a pipe");
+    const pid_t pid = start_with(command, ends[1]);
+    close(ends[1]);
+    std::string output;
+    std::array<char, 4096> buffer{};
+    for (ssize_t count = 0; (count = read(ends[0], buffer.data(), buffer.size())) > 0;)
+        output.append(buffer.data(), static_cast<std::size_t>(count));
+    close(ends[0]);
+    expect_success(pid);
+    return output;
 }
 
 pid_t fork_to(const std::function<void()>& work) {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "harness/comparison.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::bench {
+
+/// Where the programs are, and where stores may be made.
+struct Site {
+    std::string holdfast;           ///< The command.
+    std::string stamp;              ///< See stamp.cpp.
+    std::filesystem::path scripts;  ///< Peers that are not compiled.
+    std::filesystem::path folder;
+    int rounds = 7;
+    int growth = 0;  ///< Locks of the large store in P10.
+};
+
+/// The URL of a store that nobody has used: `sqlite` and `file` in the site's folder, the others in a server that is
+/// started when it is first needed and ends with the program.
+[[nodiscard]] std::string fresh_store(const Site& site, std::string_view kind);
+
+/// P1: a command under a lock.
+[[nodiscard]] std::vector<Line> measure_run(const Site& site);
+/// P2, P5 to P8: acquire and release by one client, and by 32 at once.
+[[nodiscard]] std::vector<Line> measure_sqlite_pairs(const Site& site);
+[[nodiscard]] std::vector<Line> measure_redis_pairs(const Site& site);
+[[nodiscard]] std::vector<Line> measure_postgres_pairs(const Site& site);
+[[nodiscard]] std::vector<Line> measure_mysql_pairs(const Site& site);
+[[nodiscard]] std::vector<Line> measure_etcd_pairs(const Site& site);
+/// P9: from one holder to the next, with eight waiters.
+[[nodiscard]] std::vector<Line> measure_handover(const Site& site);
+/// P10: what the size of a store does to what it costs.
+[[nodiscard]] std::vector<Line> measure_growth(const Site& site);
+
+}  // namespace holdfast::bench

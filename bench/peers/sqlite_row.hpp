@@ -1,0 +1,10 @@
+#pragma once
+
+#include "harness/clients.hpp"
+
+namespace holdfast::bench {
+
+/// What a program would write that keeps its leases in SQLite by itself: one row, two transactions.
+[[nodiscard]] std::unique_ptr<Client> sqlite_row(const std::string& file, const std::string& synchronous);
+
+}  // namespace holdfast::bench
