@@ -1,5 +1,6 @@
 #include "stores/etcd/etcd_store.hpp"
 
+#include "stores/batch/gathering.hpp"
 #include "stores/etcd/examine.hpp"
 #include "stores/etcd/reader.hpp"
 #include "stores/etcd/recent.hpp"
@@ -48,7 +49,10 @@ std::size_t fitting(std::span<const Request> requests) {
 class EtcdStore final : public Store {
 public:
     EtcdStore(Address address, const Clock& clock)
-        : clock_(clock), session_(std::move(address), clock), recent_(clock) {}
+        : clock_(clock),
+          session_(std::move(address), clock),
+          recent_(clock),
+          gathering_(clock, [this](auto requests, Deadline deadline) { return apply_all(requests, deadline); }) {}
 
     /// Finds out what the cluster promises, and whether the store is one of ours.
     Result<void> connect() {
@@ -63,21 +67,9 @@ public:
         return {};
     }
 
+    /// The cluster orders all changes one after the other, so those of several threads would only stand in line there.
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
-        Patience patience(clock_, deadline);
-        std::vector<Reply> replies;
-        bool changed = false;
-        do {
-            const std::size_t count = fitting(requests);
-            auto some = apply_some(requests.subspan(0, count), patience, changed);
-            if (!some) {
-                if (changed) some.error().code = Errc::outcome_unknown;
-                return std::unexpected(some.error());
-            }
-            std::ranges::move(*some, std::back_inserter(replies));
-            requests = requests.subspan(count);
-        } while (!requests.empty());
-        return replies;
+        return gathering_.apply(requests, deadline);
     }
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
@@ -115,6 +107,23 @@ public:
     std::vector<Finding> examine(Deadline deadline) override { return examine_cluster(session_, clock_, deadline); }
 
 private:
+    Result<std::vector<Reply>> apply_all(std::span<const Request> requests, Deadline deadline) {
+        Patience patience(clock_, deadline);
+        std::vector<Reply> replies;
+        bool changed = false;
+        do {
+            const std::size_t count = fitting(requests);
+            auto some = apply_some(requests.subspan(0, count), patience, changed);
+            if (!some) {
+                if (changed) some.error().code = Errc::outcome_unknown;
+                return std::unexpected(some.error());
+            }
+            std::ranges::move(*some, std::back_inserter(replies));
+            requests = requests.subspan(count);
+        } while (!requests.empty());
+        return replies;
+    }
+
     /// A batch in one transaction: read, decide, and write if nothing that was read has changed meanwhile.
     Result<std::vector<Reply>> apply_some(std::span<const Request> requests, Patience& patience, bool& changed) {
         Batch batch(requests);
@@ -234,6 +243,7 @@ private:
     Recent recent_;
     Standing standing_{};
     WatchPool watches_{};
+    Gathering gathering_;
 };
 
 }  // namespace
