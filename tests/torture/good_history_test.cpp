@@ -71,6 +71,16 @@ TEST(Overlap, IsExcusedOnlyByTheClockOfTheStore) {
     EXPECT_THAT(complaints(taken_early("stop")), testing::SizeIs(1));
 }
 
+// The lease was granted before the clock was moved, and its answer came after somebody else had taken it.
+TEST(Overlap, IsExcusedWhenTheClockWasMovedBeforeTheAnswerCame) {
+    const Story late = theft()
+                           .change("A.acquire.end", "20000000", "1050000000")
+                           .change("A.believe", "20000000", "1050000000")
+                           .change("A.believe", "900000000", "1200000000");
+    EXPECT_THAT(complaints(Story(late).fault("clock", "", 500, 501)), IsEmpty());
+    EXPECT_THAT(complaints(late), testing::SizeIs(1));
+}
+
 TEST(Overlap, OfChildrenIsExcusedOnlyByTheClockOfTheStore) {
     const Story together = supervised().change("A.life.end", "800000000", "860000000");
     EXPECT_THAT(complaints(Story(together).fault("clock", "", 600, 601)), IsEmpty());

@@ -65,7 +65,8 @@ void check_beliefs(const History& history, const LockHistory& lock, Verdict& ver
             const double overlap = ms(std::min(trust.end, widest->end) - trust.start);
             if (was_broken(lock, widest->id, trust.start)) {
                 ++verdict.counts["overlaps after a break"];
-            } else if (clock_moved_between(history, std::min(widest->asked, widest->start), trust.start)) {
+            } else if (clock_moved_between(history, std::min({widest->asked, widest->start, trust.asked}),
+                                           trust.start)) {
                 ++verdict.counts["overlaps after the store's clock was moved"];
             } else {
                 verdict.flag("C3",
