@@ -209,6 +209,16 @@ TEST_F(RunTest, TheChildIsAlwaysDeadBeforeTheStoreWouldLetAnotherIn) {
                 static_cast<long long>(least));
 }
 
+TEST_F(RunTest, AProcessThatEndsWhileItIsLookedAtTakesNoWatchdogWithIt) {
+    // The second is for builds with AddressSanitizer, which wants to be loaded first.
+    box_.environment.insert({{"LD_PRELOAD", VANISHING_SHIM}, {"ASAN_OPTIONS", "verify_asan_link_order=0"}});
+    Running running = start_and_await({"ignore"}, 1);
+    running.signal(SIGKILL);
+    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
+    expect_that_nobody_outlived_the_lease();
+    EXPECT_NE(look().state, LockState::free) << "a watchdog gives nothing back";
+}
+
 /// `holdfast run` as the first process of a pid namespace.
 class RunAsInit : public RunFixture {};
 

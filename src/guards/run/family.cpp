@@ -1,10 +1,13 @@
 #include "guards/run/family.hpp"
 
+#include "base/fd.hpp"
+
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <dirent.h>
+#include <fcntl.h>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <signal.h>
 #include <unistd.h>
@@ -19,9 +22,19 @@ struct ProcessLine {
     std::string name;
 };
 
+/// What can be read of it. A process that ends in the middle makes an error of that, of which a stream's iterator would
+/// make an exception.
 std::string read_all(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string all;
+    std::array<char, 4096> part{};
+    while (file) {
+        const ssize_t got = read(file.get(), part.data(), part.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        all.append(part.data(), static_cast<std::size_t>(got));
+    }
+    return all;
 }
 
 /// `pid (name) state ppid …`, where the name may hold anything.

@@ -101,7 +101,9 @@ private:
     bool orphaned_ = false;
 };
 
-[[noreturn]] void live_as_watchdog(int pipe, const std::string& lock_id, milliseconds grace) {
+/// Without exceptions: one that left this process's first function would unwind the supervisor's, and the holds there
+/// would give the lease back while the child goes on.
+[[noreturn]] void live_as_watchdog(int pipe, const std::string& lock_id, milliseconds grace) noexcept {
     // A session of its own: no terminal's Ctrl-C or hang-up reaches it. All signals stay blocked as they
     // were in the supervisor, which blocks those that can be.
     setsid();
