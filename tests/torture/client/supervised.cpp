@@ -14,9 +14,14 @@ namespace torture {
 
 using holdfast::base::Fd;
 
-std::string program(const std::string& name) {
-    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
-}
+namespace {
+
+/// Found before anything is mounted: in a chroot the kernel names it by another path after that.
+const std::filesystem::path own_folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+
+}  // namespace
+
+std::string program(const std::string& name) { return (own_folder / name).string(); }
 
 std::optional<int> run_and_wait(const std::vector<std::string>& command) {
     std::vector<char*> arguments;
