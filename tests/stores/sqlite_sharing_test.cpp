@@ -111,7 +111,8 @@ TEST_F(SqliteSharing, TwoStoresOnOneFileNeverGrantTwice) {
 }
 
 // Whoever closes a file drops all POSIX locks of its process on it, and with them those of SQLite. Ours are of another
-// kind, on a file beside it.
+// kind, on a file beside it. The index of the log is left alone: who loses SQLite's locks on that can have it cut under
+// its feet (SIGBUS), which ends a process and grants nothing.
 TEST_F(SqliteSharing, AFileThatAProcessOpensAndClosesBesideTheStoreLetsNobodyIn) {
     must(open()->apply({}, Deadline::never()));
     std::vector<Process> users;
@@ -122,7 +123,8 @@ TEST_F(SqliteSharing, AFileThatAProcessOpensAndClosesBesideTheStoreLetsNobodyIn)
             const std::jthread stray([&](const std::stop_token& stop) {
                 while (!stop.stop_requested())
                     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "sub"))
-                        if (entry.is_regular_file()) close(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+                        if (entry.is_regular_file() && !entry.path().string().ends_with("-shm"))
+                            close(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
             });
             int grants = 0;
             for (int round = 0; round < scaled(200); ++round) {

@@ -39,6 +39,7 @@ std::size_t BatchView::planned() const {
 Result<void> BatchView::take(TxnAnswer answer) {
     if (answer.found.size() < planned()) return fail(Errc::store_unavailable, "etcd did not answer everything");
     revision_ = answer.revision;
+    store_was_there_ = answer.store_was_there;
     is_assumed_ = false;
     seen_.clear();
     auto next = answer.found.begin();

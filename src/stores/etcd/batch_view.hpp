@@ -33,6 +33,7 @@ public:
     void take_missing(std::vector<Found> found);
 
     [[nodiscard]] const std::optional<KeyValue>& meta() const { return meta_; }
+    [[nodiscard]] bool store_was_there() const { return store_was_there_; }
     /// As of which everything was read.
     [[nodiscard]] Revision revision() const { return revision_; }
     /// Tells the batch what was found, as it counts at `moment`.
@@ -63,6 +64,7 @@ private:
     const std::vector<Wanted>& wanted_;
     Revision revision_ = 0;
     bool is_assumed_ = false;
+    bool store_was_there_ = false;
     std::optional<KeyValue> meta_{};
     std::map<LockName, Seen> seen_{};
 };

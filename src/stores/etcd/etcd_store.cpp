@@ -63,7 +63,7 @@ public:
         const std::vector<Wanted> nothing;
         BatchView view(session_.keys(), nothing);
         if (auto looked = session_.look(view, patience); !looked) return std::unexpected(looked.error());
-        if (auto exists = session_.exists(view.meta()); !exists) return std::unexpected(exists.error());
+        if (auto exists = session_.exists(view); !exists) return std::unexpected(exists.error());
         return {};
     }
 
@@ -187,7 +187,7 @@ private:
         while (true) {
             auto moment = session_.look(view, patience, checks ? Session::Order::by_log : Session::Order::by_one_node);
             if (!moment) return moment;
-            const auto exists = session_.exists(view.meta());
+            const auto exists = session_.exists(view);
             if (!exists) return std::unexpected(exists.error());
             if (*exists) return moment;
             if (auto created = session_.create(patience); !created) return std::unexpected(created.error());
@@ -196,7 +196,7 @@ private:
 
     Result<Moment> again(BatchView& view, Session::Answer answer, Patience& patience) {
         if (auto taken = view.take(std::move(answer.txn)); !taken) return std::unexpected(taken.error());
-        const auto exists = session_.exists(view.meta());
+        const auto exists = session_.exists(view);
         if (!exists) return std::unexpected(exists.error());
         if (auto rest = session_.complete(view, patience); !rest) return std::unexpected(rest.error());
         return answer.moment;

@@ -58,7 +58,7 @@ Finding store_of(Session& session, Patience& patience) {
     const std::vector<Wanted> nothing;
     BatchView view(session.keys(), nothing);
     if (const auto looked = session.look(view, patience); !looked) return {"store", false, looked.error().message};
-    const auto exists = session.exists(view.meta());
+    const auto exists = session.exists(view);
     if (!exists) return {"store", false, exists.error().message};
     return {"store", true, *exists ? "format 1" : "not created yet; the first use will"};
 }

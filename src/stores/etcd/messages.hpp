@@ -66,7 +66,8 @@ struct Found {
 struct TxnAnswer {
     bool succeeded = false;
     Revision revision = 0;
-    std::vector<Found> found{};  ///< One for each operation; empty for those that do not read.
+    bool store_was_there = false;  ///< As far as was known when it was asked; see `Session::exists`.
+    std::vector<Found> found{};    ///< One for each operation; empty for those that do not read.
 };
 [[nodiscard]] Result<TxnAnswer> read_txn(std::string_view body);
 

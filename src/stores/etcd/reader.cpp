@@ -28,7 +28,8 @@ public:
             if (!answer) return std::unexpected(answer.error());
             if (answer->txn.found.size() < 2) return fail(Errc::store_unavailable, "etcd did not answer everything");
             auto& meta = answer->txn.found[0].keys;
-            const auto exists = session_.exists(meta.empty() ? std::nullopt : std::optional(meta.front()));
+            const auto exists =
+                session_.exists(meta.empty() ? std::nullopt : std::optional(meta.front()), answer->txn.store_was_there);
             if (!exists) return std::unexpected(exists.error());
             moment_ = answer->moment;
             if (!*exists) return {};
@@ -87,7 +88,7 @@ Result<LockStatus> inspect(Session& session, const LockName& name, Patience& pat
     BatchView view(session.keys(), wanted);
     const auto moment = session.look(view, patience);
     if (!moment) return std::unexpected(moment.error());
-    const auto exists = session.exists(view.meta());
+    const auto exists = session.exists(view);
     if (!exists) return std::unexpected(exists.error());
     if (!*exists) return kernel::status_of(kernel::blank(name), 0, moment->now);
     const auto found = view.view_of(wanted.front(), *moment, session.node_clock().tolerance(*moment));
@@ -150,7 +151,7 @@ Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patienc
     const auto moment = session.look(view, patience);
     if (!moment) return std::unexpected(moment.error());
     Outlook outlook{.watch_next = session.keys().record(watch.name), .revision = view.revision()};
-    const auto exists = session.exists(view.meta());
+    const auto exists = session.exists(view);
     if (!exists) return std::unexpected(exists.error());
     if (!*exists) return outlook;
     auto found = view.view_of(wanted.front(), *moment, session.node_clock().tolerance(*moment));

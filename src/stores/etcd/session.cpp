@@ -37,12 +37,16 @@ Result<Session::Answer> Session::read(const Txn& txn, Patience& patience) {
 }
 
 Result<Session::Answer> Session::write(const std::string& txn, Patience& patience) {
+    // Before it is asked: an answer from before the store was made does not say that it is gone, although another
+    // thread has made it meanwhile.
+    const bool was_there = store_id().has_value();
     const auto answer = gateway_.call(path_of_txn, txn, patience);
     if (!answer) return std::unexpected(answer.error());
     auto moment = node_clock_.moment_of(*answer);
     if (!moment) return std::unexpected(moment.error());
     auto read = read_txn(answer->body);
     if (!read) return fail(Errc::outcome_unknown, read.error().message);
+    read->store_was_there = was_there;
     return Answer{std::move(*read), *moment, answer->maybe_repeated};
 }
 
@@ -68,10 +72,10 @@ Result<void> Session::complete(BatchView& view, Patience& patience) {
     return {};
 }
 
-Result<bool> Session::exists(const std::optional<KeyValue>& meta) {
+Result<bool> Session::exists(const std::optional<KeyValue>& meta, bool was_there) {
     const std::scoped_lock lock(mutex_);
     if (!meta) {
-        if (store_id_)
+        if (was_there)
             return fail(Errc::store_unavailable,
                         fmt::format("the store {} is gone: its keys were removed from etcd", gateway_.address().shown));
         return false;

@@ -32,8 +32,9 @@ public:
     [[nodiscard]] Result<void> complete(BatchView& view, Patience& patience);
 
     /// Whether the store is there. Refused with `format_unsupported`; and with `store_unavailable` if it was there
-    /// before: its locks may be held, and an empty store would give them to somebody else.
-    [[nodiscard]] Result<bool> exists(const std::optional<KeyValue>& meta);
+    /// before it was asked for: its locks may be held, and an empty store would give them to somebody else.
+    [[nodiscard]] Result<bool> exists(const std::optional<KeyValue>& meta, bool was_there);
+    [[nodiscard]] Result<bool> exists(const BatchView& view) { return exists(view.meta(), view.store_was_there()); }
     /// Makes the store, unless somebody else was faster.
     [[nodiscard]] Result<void> create(Patience& patience);
 

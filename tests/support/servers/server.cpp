@@ -86,6 +86,20 @@ std::vector<pid_t> children_of(pid_t pid) {
 
 }  // namespace
 
+bool has_halted(pid_t pid) {
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+        std::ifstream file(thread.path() / "stat");
+        std::string text;
+        std::getline(file, text);
+        const auto name_end = text.rfind(')');
+        if (name_end != std::string::npos &&
+            std::string_view("TtZX").find(text[name_end + 2]) == std::string_view::npos)
+            return false;
+    }
+    return true;
+}
+
 ServerFolder::ServerFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "holdfast-server-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) give_up("mkdtemp " + name);
@@ -161,6 +175,9 @@ void Server::send(int signal) const {
     ::kill(-pid_, signal);
     for (const auto& found : {children, children_of(pid_)})
         for (const pid_t child : found) ::kill(child, signal);
+    // A signal is sent in no time, but each thread stops when it gets to it, and may answer somebody before that.
+    if (signal == SIGSTOP)
+        while (!has_halted(pid_)) std::this_thread::yield();
 }
 
 void Server::kill() {

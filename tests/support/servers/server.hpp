@@ -72,6 +72,9 @@ private:
 /// A loopback port that is free now.
 [[nodiscard]] std::uint16_t free_port();
 
+/// Every thread of it has come to a halt, or is gone.
+[[nodiscard]] bool has_halted(pid_t pid);
+
 /// Runs a command as the user that servers run as. Throws, with what it said, unless it ends with 0.
 void run_as_server(const std::vector<std::string>& command);
 

@@ -1,5 +1,6 @@
 #include "torture/driver/crew.hpp"
 
+#include "support/servers/server.hpp"
 #include "torture/client/supervised.hpp"
 
 #include <fmt/format.h>
@@ -29,20 +30,6 @@ pid_t child_of(pid_t parent) {
     pid_t child = 0;
     children >> child;
     return child;
-}
-
-/// Every thread of it has come to a halt, or is gone.
-bool has_halted(pid_t pid) {
-    std::error_code gone;
-    for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
-        std::ifstream file(thread.path() / "stat");
-        std::string text;
-        std::getline(file, text);
-        const auto name_end = text.rfind(')');
-        if (name_end != std::string::npos && std::string_view("TtZX").find(text[name_end + 2]) == std::string::npos)
-            return false;
-    }
-    return true;
 }
 
 }  // namespace
@@ -106,7 +93,7 @@ void Crew::stop(std::size_t place) {
     const pid_t supervisor = child_of(members_[place].process->pid());
     if (supervisor == 0) return;
     ::kill(supervisor, SIGSTOP);
-    while (!has_halted(supervisor)) std::this_thread::sleep_for(1ms);
+    while (!holdfast::tests::has_halted(supervisor)) std::this_thread::sleep_for(1ms);
 }
 
 void Crew::resume(std::size_t place) {
