@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace holdfast::guards::run {
 namespace {
@@ -50,7 +51,9 @@ bool is_stop_signal(int signal) {
 }
 
 StopListener::StopListener(const Signals& signals, std::stop_source source)
-    : signals_(signals), wake_(eventfd(0, EFD_CLOEXEC)), thread_([this, source](const std::stop_token& stop) mutable {
+    : signals_(signals),
+      wake_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this, source = std::move(source)](const std::stop_token& stop) mutable {
           while (!stop.stop_requested()) {
               std::array ready{pollfd{signals_.descriptor(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
               if (poll(ready.data(), ready.size(), -1) <= 0 || ready[0].revents == 0) continue;

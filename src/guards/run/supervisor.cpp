@@ -59,7 +59,7 @@ private:
     bool start() {
         // A stop signal that came before the child does not start it any more.
         while (const auto signal = signals_.next())
-            if (is_stop_signal(*signal)) return give_up(Ending::interrupted, std::nullopt, *signal);
+            if (is_stop_signal(*signal)) return give_up(Ending::interrupted, std::nullopt, signal);
         if (group_ != nullptr) {
             auto watchdog = Watchdog::start(group_->holds().front().credentials().lock_id.text(), job_.grace);
             if (!watchdog) return give_up(Ending::failed, watchdog.error(), std::nullopt);
