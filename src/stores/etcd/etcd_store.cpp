@@ -138,7 +138,7 @@ private:
             view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
             std::vector<Reply> replies = batch.run(moment->now, session_.node_clock().margin());
             // What is remembered is good enough to try, and not to refuse.
-            if (view.is_assumed() && !(all_granted(replies) && !batch.changes().empty())) {
+            if (view.is_assumed() && (!all_granted(replies) || batch.changes().empty())) {
                 moment = look(view, requests, patience);
                 continue;
             }
