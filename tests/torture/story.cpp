@@ -151,4 +151,19 @@ Story theft() {
     return story;
 }
 
+Story overtaken() {
+    return two_holders()
+        .call("C.acquire", "c", 32, 35, R"("op":"acquire","id":"C","ticket":3000)", R"("r":"ok","tok":150)")
+        .call("C.release", "c", 36, 37, R"("op":"release","id":"C","tok":150)", R"("r":"ok")")
+        .drop("3")
+        .drop("4")
+        .drop("5")
+        .audit("3", 3, "acquired", "C", 150)
+        .audit("4", 4, "released", "C", 150)
+        .audit("5", 5, "acquired", "B", 200)
+        .audit("6", 6, "renewed", "B", 200)
+        .audit("7", 7, "released", "B", 200)
+        .change("state", R"("seq":5)", R"("seq":7)");
+}
+
 }  // namespace torture
