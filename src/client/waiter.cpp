@@ -90,8 +90,13 @@ public:
     /// Gives up the place in the queue, and a grant whose answer was lost on the way. What it returns is the outcome of
     /// the whole: `outcome_unknown` if there may be such a grant.
     [[nodiscard]] Result<void> withdraw() {
-        const auto left = store_.apply_one(Cancel{request_.name, request_.as}, Deadline::in(clock_, call_timeout));
-        if (!left && doubted_since_) return fail(Errc::outcome_unknown, left.error().message);
+        std::vector<Request> batch{Cancel{request_.name, request_.as}};
+        if (former_) batch.emplace_back(Cancel{request_.name, *former_});
+        const auto left = store_.apply(batch, Deadline::in(clock_, call_timeout));
+        const bool is_sure = !doubted_since_ && !former_;
+        if (!left) return is_sure ? Result<void>{} : fail(Errc::outcome_unknown, left.error().message);
+        for (const Reply& reply : *left)
+            if (!reply && !is_sure) return fail(Errc::outcome_unknown, reply.error().message);
         return {};
     }
 

@@ -88,5 +88,16 @@ TEST_F(DoubtTest, WhoBecomesAnotherLeavesNoPlaceInTheQueueBehind) {
     EXPECT_EQ(must(inner_->inspect(name_, Deadline::never())).waiters, 0U);
 }
 
+TEST_F(DoubtTest, WhoGivesUpWithoutHearingOfItsFormerSelfDoesNotSayThatNothingHappened) {
+    store_.lose_answers(1);
+    store_.before_answers([&] {
+        wait_until_expired();
+        store_.cut();
+    });
+    const client::Patience short_one{.deadline = Deadline::in(host_clock(), 300ms)};
+    EXPECT_THAT(client::acquire_in_turn(store_, by_alice(name_, 100ms), host_clock(), short_one),
+                RefusedWith(Errc::outcome_unknown));
+}
+
 }  // namespace
 }  // namespace holdfast::tests
