@@ -61,6 +61,24 @@ TEST_P(StoreConformance, FirstUsesAtTheSameMomentMakeOneStore) {
     }
 }
 
+TEST_P(StoreConformance, FirstUsesByThreadsOfOneStoreAtTheSameMomentAllSucceed) {
+    // A thread that found nothing, while another one created the store, must not take it for a store that is gone.
+    constexpr int threads_at_once = 32;
+    for (int round = 0; round < 10; ++round) {
+        const auto fresh = must(GetParam().start());
+        std::vector<Reply> replies(threads_at_once, fail(Errc::usage, "never asked"));
+        {
+            std::vector<std::jthread> threads;
+            for (std::size_t i = 0; i < threads_at_once; ++i)
+                threads.emplace_back([&, i] {
+                    replies[i] =
+                        fresh->store().apply_one(by_alice(lock("x" + std::to_string(i))), Deadline::never());
+                });
+        }
+        EXPECT_THAT(replies, testing::Each(Granted()));
+    }
+}
+
 TEST_P(StoreConformance, EverythingIsThereAfterReopening) {
     if (!GetParam().survives_reopen) GTEST_SKIP() << GetParam().name << " forgets when it is closed";
     Acquire alice = by_alice(lock("x"), 1h);

@@ -206,6 +206,9 @@ private:
     Result<Seen> look(const Sql& sql, Deadline deadline) {
         Sql packet = identity_query(clock_);
         if (!sql.empty()) packet << "; " << sql;
+        // Before it is asked: that nothing was there yet does not say that the store is gone, although another thread
+        // has created it meanwhile.
+        const auto known = known_id();
         auto connection = pool_.take(deadline);
         if (!connection) return std::unexpected(connection.error());
         auto answers = (*connection)->run(packet, deadline);
@@ -213,17 +216,17 @@ private:
             auto fresh = pool_.take_fresh(deadline);
             if (!fresh) return std::unexpected(fresh.error());
             answers = (*fresh)->run(packet, deadline);
-            return seen_in(answers, **fresh, deadline);
+            return seen_in(answers, known, **fresh, deadline);
         }
-        return seen_in(answers, **connection, deadline);
+        return seen_in(answers, known, **connection, deadline);
     }
 
-    Result<Seen> seen_in(std::expected<Answers, Failure>& answers, Connection& connection, Deadline deadline) {
+    Result<Seen> seen_in(std::expected<Answers, Failure>& answers, const std::optional<StoreId>& known,
+                         Connection& connection, Deadline deadline) {
         if (!answers && !answers.error().no_such_table())
             return std::unexpected(error_of(answers.error(), "read the locks"));
         auto identity = answers ? identity_in(answers->front()) : std::optional<Identity>();
         if (!identity) return std::unexpected(identity.error());
-        const auto known = known_id();
         // One that was there and is gone, or is another one now, is no store without locks.
         if (known && (!*identity || (*identity)->store_id != *known)) return std::unexpected(gone(pool_.address()));
         if (!*identity) return without_store(connection, deadline);

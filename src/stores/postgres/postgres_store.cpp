@@ -152,6 +152,9 @@ private:
         while (true) {
             auto connection = pool_.take(budget);
             if (!connection) return std::unexpected(connection.error());
+            // Before it is asked: that nothing was there yet does not say that the store is gone, although another
+            // thread has created it meanwhile.
+            const bool was_there = info().store_id.has_value();
             auto applied = apply_once(**connection, context, requests, budget);
             if (applied) {
                 pool_.give(std::move(*connection));
@@ -161,7 +164,7 @@ private:
             const Obstacle& obstacle = applied.error();
             switch (obstacle.remedy) {
                 case Obstacle::Remedy::create: {
-                    const auto ready = created ? std::unexpected(obstacle.error) : create(**connection, budget);
+                    const auto ready = created ? std::unexpected(obstacle.error) : create(**connection, was_there, budget);
                     if (!ready) return std::unexpected(ready.error());
                     created = true;
                     break;
@@ -229,15 +232,12 @@ private:
                        std::make_move_iterator(seen.answers.end()));
     }
 
-    Result<void> create(Connection& connection, const Budget& budget) {
-        {
-            // One that was there and is gone is not created again: its locks may be held, and an empty store
-            // would give them to somebody else.
-            const std::scoped_lock lock(mutex_);
-            if (store_id_)
-                return fail(Errc::store_unavailable,
-                            "the schema " + settings_.schema + " is gone from the database; nothing was changed");
-        }
+    Result<void> create(Connection& connection, bool was_there, const Budget& budget) {
+        // One that was there and is gone is not created again: its locks may be held, and an empty store would give
+        // them to somebody else.
+        if (was_there)
+            return fail(Errc::store_unavailable,
+                        "the schema " + settings_.schema + " is gone from the database; nothing was changed");
         return create_store(connection, settings_, budget);
     }
 
