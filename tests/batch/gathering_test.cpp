@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <latch>
+#include <map>
 #include <thread>
 
 namespace holdfast::tests {
@@ -20,9 +21,10 @@ using Replies = Result<std::vector<Reply>>;
 /// Refuses each request with its own lock's name, after the test has let it.
 class Held {
 public:
-    Replies answer(std::span<const Request> requests) {
+    Replies answer(std::span<const Request> requests, Deadline deadline) {
         std::unique_lock lock(mutex_);
         batches_.push_back(requests.size());
+        for (const Request& request : requests) deadlines_[name_of(request).text()] = deadline.at;
         changed_.notify_all();
         changed_.wait(lock, [&] { return open_; });
         if (fails_ && requests.size() > 1) return std::unexpected(*fails_);
@@ -46,6 +48,11 @@ public:
         const std::scoped_lock lock(mutex_);
         return batches_;
     }
+    /// Of the last call that had a request for this lock.
+    Boottime deadline_of(const std::string& name) {
+        const std::scoped_lock lock(mutex_);
+        return deadlines_.at(name);
+    }
 
 private:
     std::mutex mutex_;
@@ -53,6 +60,7 @@ private:
     bool open_ = false;
     std::optional<Error> fails_{};
     std::vector<std::size_t> batches_{};
+    std::map<std::string, Boottime> deadlines_{};
 };
 
 class GatheringTest : public testing::Test {
@@ -79,7 +87,8 @@ protected:
     const Replies& answer(std::size_t i) { return *answers_[i]; }
 
     Held held_;
-    stores::Gathering gathering_{host_clock(), [this](auto requests, Deadline) { return held_.answer(requests); }};
+    stores::Gathering gathering_{host_clock(),
+                                 [this](auto requests, Deadline deadline) { return held_.answer(requests, deadline); }};
     std::vector<std::unique_ptr<Replies>> answers_{};
     std::vector<std::jthread> threads_{};
 };
@@ -110,6 +119,14 @@ TEST_F(GatheringTest, AStuckBatchDoesNotHoldUpTheOthers) {
     held_.await_batches(3);
     finish();
     EXPECT_TRUE(answer(2));
+}
+
+TEST_F(GatheringTest, NobodysRequestIsCarriedOutAfterItsOwnDeadline) {
+    fill();
+    const auto deadline_of = [start = host_clock().boottime()](int i) { return Deadline{start + 2h - i * 1min}; };
+    for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i), deadline_of(i));
+    finish();
+    for (int i = 0; i < 20; ++i) EXPECT_LE(held_.deadline_of("lock " + std::to_string(i)), deadline_of(i).at) << i;
 }
 
 TEST_F(GatheringTest, WhoHasNoTimeLeftIsNotSent) {

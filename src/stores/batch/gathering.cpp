@@ -104,9 +104,14 @@ Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
 
 void Gathering::lead(const Group& group) {
     std::vector<Request> requests;
-    for (const auto& call : group) requests.insert(requests.end(), call->requests.begin(), call->requests.end());
+    // Nothing may happen to anybody after its own deadline.
+    Deadline deadline = Deadline::never();
+    for (const auto& call : group) {
+        requests.insert(requests.end(), call->requests.begin(), call->requests.end());
+        deadline.at = std::min(deadline.at, call->deadline.at);
+    }
     try {
-        arrive(group, apply_(requests, group.front()->deadline));
+        arrive(group, apply_(requests, deadline));
     } catch (...) {
         // Nobody may be left waiting for ever.
         arrive(group, unknown());

@@ -164,7 +164,8 @@ private:
             const Obstacle& obstacle = applied.error();
             switch (obstacle.remedy) {
                 case Obstacle::Remedy::create: {
-                    const auto ready = created ? std::unexpected(obstacle.error) : create(**connection, was_there, budget);
+                    const auto ready =
+                        created ? std::unexpected(obstacle.error) : create(**connection, was_there, budget);
                     if (!ready) return std::unexpected(ready.error());
                     created = true;
                     break;
