@@ -33,7 +33,8 @@ CREATE TABLE holdfast_locks (
     -- The lease before, and how it ended.
     ended_lock_id    TEXT,
     ended_key_hash   BLOB,
-    ended_how        TEXT    CHECK (ended_how IN ('released', 'stolen', 'broken', 'transferred')),
+    ended_how        TEXT    CHECK (ended_how = 'released' OR ended_how = 'stolen' OR ended_how = 'broken' OR
+                                    ended_how = 'transferred'),
     -- Who asks for the lock, and waits for an answer.
     ask_lock_id      TEXT,
     ask_key_hash     BLOB,
@@ -94,7 +95,8 @@ CREATE INDEX holdfast_audit_time ON holdfast_audit (at);
 
 -- Tokens only rise, whoever writes: these stop a mistaken statement typed into a SQL shell, too. They roll
 -- the whole transaction back, and the checks of holdfast_locks call no function on what changes, because a
--- statement that SQLite may have to undo alone costs a journal of its own with every change of a lock.
+-- statement that SQLite may have to undo alone costs a journal of its own with every change of a lock. Nor do
+-- they use IN with a list, for which SQLite makes a temporary table each time.
 
 CREATE TRIGGER holdfast_locks_token_rises BEFORE UPDATE ON holdfast_locks
 WHEN NEW.token < OLD.token OR NEW.seq < OLD.seq OR NEW.name <> OLD.name
