@@ -51,6 +51,12 @@ struct Retry {
     Growth growth = Growth::exponential;
 };
 
+/// From when on the lease is renewed in the background.
+enum class RenewFrom {
+    the_grant,
+    the_call,  ///< Of `start_renewing`. For who may be done long before the first renewal is due.
+};
+
 /// How to wait, hold and renew. Everything has a default.
 struct HoldOptions {
     static constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
@@ -69,6 +75,7 @@ struct HoldOptions {
 
     bool renew = true;                                          ///< False: the lease ends after one ttl.
     std::optional<std::chrono::milliseconds> renew_interval{};  ///< A third of the ttl.
+    RenewFrom renew_from = RenewFrom::the_grant;
 
     /// Called from the caller's thread while it acquires and releases, and from the renewing thread in
     /// between. Must not throw, and must not call the hold's `release`.
@@ -97,6 +104,11 @@ public:
     /// Until when the lease can be trusted, on this process's boot time. Moves with every renewal. Over
     /// before the store lets anybody else in.
     [[nodiscard]] Boottime deadline() const;
+
+    /// Starts the renewing thread, if `renew_from` left that to the caller. Until then nobody renews and nobody notices
+    /// a loss; the deadline counts all the same. Without effect when it runs already. Not beside `release` or
+    /// `abandon`.
+    Result<void> start_renewing();
 
     /// Asked to stop when the hold is lost: work must end now.
     [[nodiscard]] std::stop_token lost() const;
@@ -163,6 +175,8 @@ public:
     [[nodiscard]] const Hold* find(const LockName& name) const;
     [[nodiscard]] Boottime deadline() const;          ///< The earliest.
     [[nodiscard]] std::optional<Error> loss() const;  ///< The first that was lost.
+    /// All are tried, the first error is returned.
+    Result<void> start_renewing();
     /// In reverse order; all are tried, the first error is returned.
     Result<void> release();
     void abandon();
@@ -174,7 +188,8 @@ private:
 
 /// Takes all `targets` in a fixed order (the stores' URLs, then the names). Their waits count from the
 /// start of the call, not one after the other. If one is refused, those taken before it are given back in
-/// reverse, and its refusal is returned.
+/// reverse, and its refusal is returned. Those taken are renewed while the next is waited for, whatever `renew_from`
+/// says.
 [[nodiscard]] Result<HoldGroup> hold_all(std::vector<HoldTarget> targets);
 
 }  // namespace holdfast

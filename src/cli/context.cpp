@@ -54,8 +54,8 @@ Result<Store*> Context::open(const std::string& url) {
     auto opened = open_store(settings.on(opt::session) ? with_session(url) : url, clock);
     if (!opened) return std::unexpected(opened.error());
     stores_.push_back(std::move(*opened));
-    const StoreInfo info = stores_.back()->info();
     if (out.style().verbose) {
+        const StoreInfo info = stores_.back()->info();
         const std::string config =
             settings.config_path().empty() ? "no configuration file" : printable(settings.config_path());
         Output::warn(fmt::format("holdfast: store {}, grade {}, {}", printable(info.url), name_of(info.grade), config));

@@ -3,14 +3,12 @@
 #include "cli/nearest.hpp"
 #include "values/text.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-// The only file that knows CLI11: it is slow to compile. It parses the options of the one command that
-// was asked for; commands and words are ours.
+// By hand: what a library for this needs to be set up was an eighth of all that a short command executes.
 namespace holdfast::cli {
 namespace {
 
@@ -18,13 +16,21 @@ using Args = std::vector<std::string>;
 
 bool is_flag(std::string_view arg) { return arg.size() > 1 && arg.front() == '-' && (arg[1] < '0' || arg[1] > '9'); }
 
+const Option* find_option(const Command& command, std::string_view name, char letter) {
+    const auto is_it = [&](const Option& option) {
+        return letter == '\0' ? option.name == name : option.letter == letter;
+    };
+    if (const auto own = std::ranges::find_if(command.options, is_it); own != command.options.end()) return &*own;
+    const auto* common = std::ranges::find_if(opt::common, is_it);
+    return common == opt::common.end() ? nullptr : common;
+}
+
 /// Whether `arg` is a flag of `command` whose value is the next argument.
 bool takes_next(const Command& command, std::string_view arg) {
-    return std::ranges::any_of(options_of(command), [&](const Option* option) {
-        if (option->takes == Takes::nothing) return false;
-        return arg == fmt::format("--{}", option->name) ||
-               (option->letter != '\0' && arg == fmt::format("-{}", option->letter));
-    });
+    const Option* option = arg.starts_with("--") ? find_option(command, arg.substr(2), '\0')
+                           : arg.size() == 2     ? find_option(command, "", arg[1])
+                                                 : nullptr;
+    return option != nullptr && option->takes != Takes::nothing;
 }
 
 bool takes_next_somewhere(std::string_view arg) {
@@ -69,47 +75,76 @@ Result<const Command*> take_command(Args& args) {
                 fmt::format("there is no command \"{}\"{}", printable(word.substr(0, 80)), meant(word, names)));
 }
 
-Result<void> no_unknown_flags(const Command& command, const Args& rest) {
-    const auto unknown = std::ranges::find_if(rest, is_flag);
-    if (unknown == rest.end()) return {};
+std::unexpected<Error> no_such_flag(const Command& command, std::string_view arg) {
     std::vector<std::string> flags;
     for (const Option* option : options_of(command)) flags.push_back(fmt::format("--{}", option->name));
-    const std::string flag = unknown->substr(0, unknown->find('='));
+    const std::string flag(arg.substr(0, arg.find('=')));
     return fail(Errc::usage,
                 fmt::format("{} has no flag {}{}", command.name, printable(flag.substr(0, 80)), meant(flag, flags)));
 }
 
-Result<void> parse_options(CommandLine& line, const Args& args) {
-    CLI::App app;
-    app.set_help_flag();
-    app.allow_extras();
-    std::map<const Option*, CLI::Option*> parsed;
-    for (const Option* option : options_of(*line.command)) {
-        const std::string names =
-            (option->letter == '\0' ? "" : fmt::format("-{},", option->letter)) + fmt::format("--{}", option->name);
-        CLI::Option* added = option->takes == Takes::nothing ? app.add_flag(names) : app.add_option(names);
-        // A value in brackets would otherwise be taken for a list.
-        added->allow_extra_args(false);
-        added->multi_option_policy(option->takes == Takes::many ? CLI::MultiOptionPolicy::TakeAll
-                                                                : CLI::MultiOptionPolicy::TakeLast);
-        parsed.emplace(option, added);
+/// Reads the flags and words of one command from left to right.
+class Reader {
+public:
+    Reader(CommandLine& line, const Args& args) : line_(line), args_(args) {}
+
+    Result<void> read() {
+        while (next_ < args_.size()) {
+            const std::string& arg = args_[next_++];
+            const auto done = arg.starts_with("--") ? name(arg) : is_flag(arg) ? letters(arg) : word(arg);
+            if (!done) return done;
+        }
+        return {};
     }
-    try {
-        app.parse(Args(args.rbegin(), args.rend()));
-    } catch (const CLI::ParseError& error) {
-        // Its words name flags only, never the values.
-        return fail(Errc::usage, printable(error.what()));
+
+private:
+    Result<void> word(const std::string& arg) {
+        line_.words.push_back(arg);
+        return {};
     }
-    for (const auto& [option, result] : parsed) {
-        if (result->count() == 0) continue;
-        Args values = result->results();
-        if (option->takes != Takes::many) values = {values.back()};
-        if (option->takes == Takes::nothing) values = {values.back() == "false" || values.back() == "0" ? "off" : "on"};
-        line.given.emplace(option->name, std::move(values));
+
+    /// `--name`, `--name value`, `--name=value`.
+    Result<void> name(std::string_view arg) {
+        const auto equals = arg.find('=');
+        const std::string_view flag = arg.substr(0, equals);
+        const Option* option = find_option(*line_.command, flag.substr(2), '\0');
+        if (option == nullptr || flag == "--") return no_such_flag(*line_.command, arg);
+        if (equals != std::string_view::npos) return give(*option, std::string(arg.substr(equals + 1)));
+        return option->takes == Takes::nothing ? give(*option, "on") : give_next(*option, flag);
     }
-    line.words = app.remaining();
-    return no_unknown_flags(*line.command, line.words);
-}
+
+    /// `-q`, `-qv`, `-m value`, `-mvalue`.
+    Result<void> letters(std::string_view arg) {
+        for (std::size_t i = 1; i < arg.size(); ++i) {
+            const Option* option = find_option(*line_.command, "", arg[i]);
+            if (option == nullptr) return no_such_flag(*line_.command, arg);
+            if (option->takes != Takes::nothing)
+                return i + 1 < arg.size() ? give(*option, std::string(arg.substr(i + 1))) : give_next(*option, arg);
+            if (auto given = give(*option, "on"); !given) return given;
+        }
+        return {};
+    }
+
+    /// Where a value is missing (`--ttl --json`) the next flag must not become one: such a value is written
+    /// `--reason=--x`.
+    Result<void> give_next(const Option& option, std::string_view flag) {
+        if (next_ == args_.size() || args_[next_].starts_with("--"))
+            return fail(Errc::usage, fmt::format("{} needs a value", flag));
+        return give(option, args_[next_++]);
+    }
+
+    Result<void> give(const Option& option, std::string value) {
+        auto& values = line_.given[std::string(option.name)];
+        // The last one counts.
+        if (option.takes != Takes::many) values.clear();
+        values.push_back(std::move(value));
+        return {};
+    }
+
+    CommandLine& line_;
+    const Args& args_;
+    std::size_t next_ = 0;
+};
 
 Result<void> check_words(const CommandLine& line) {
     const auto& expected = line.command->words;
@@ -127,23 +162,6 @@ Result<void> check_words(const CommandLine& line) {
         return fail(Errc::usage, fmt::format("{} does not take \"{}\"", line.command->name,
                                              printable(line.words[expected.size()].substr(0, 80))));
     return {};
-}
-
-/// `--reason=` has an empty value; the parser would take the next argument for it. And where a value is
-/// missing (`--ttl --json`) the next flag must not become one: such a value is written `--reason=--x`.
-Result<Args> with_values_in_place(const Command& command, const Args& args) {
-    Args split;
-    for (std::size_t i = 0; i < args.size(); ++i) {
-        const std::string& arg = args[i];
-        const bool empty_value =
-            arg.starts_with("--") && arg.ends_with("=") && takes_next(command, arg.substr(0, arg.size() - 1));
-        split.push_back(empty_value ? arg.substr(0, arg.size() - 1) : arg);
-        if (empty_value) split.emplace_back();
-        if (!takes_next(command, arg)) continue;
-        if (i + 1 == args.size() || args[i + 1].starts_with("--")) return fail(Errc::usage, arg + " needs a value");
-        split.push_back(args[++i]);
-    }
-    return split;
 }
 
 }  // namespace
@@ -168,9 +186,7 @@ Result<CommandLine> parse(const std::vector<std::string>& args) {
     auto command = take_command(ours);
     if (!command) return std::unexpected(command.error());
     line.command = *command;
-    const auto placed = with_values_in_place(*line.command, ours);
-    if (!placed) return std::unexpected(placed.error());
-    if (auto options = parse_options(line, *placed); !options) return std::unexpected(options.error());
+    if (auto read = Reader(line, ours).read(); !read) return std::unexpected(read.error());
     if (dashes != args.end()) {
         // Words may look like flags there.
         auto& after = line.command->tail == Tail::command ? line.tail : line.words;

@@ -15,7 +15,7 @@ struct CommandLine {
     std::vector<std::string> words{};  ///< What stands after the command's name.
     std::vector<std::string> tail{};   ///< What stands after `--`, for a command that runs it.
     std::map<std::string, std::vector<std::string>, std::less<>>
-        given{};  ///< Options by name; a switch is `on` or `off`.
+        given{};  ///< Options by name; a switch without a value is `on`.
 };
 
 /// Takes `args` (without the program's name) apart. Refused with `usage`, naming what may have been

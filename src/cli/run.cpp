@@ -140,6 +140,7 @@ Result<HoldGroup> take(Context& context, const Plan& plan, const std::vector<Inh
         options.wait = terms.wait;
         options.cancel = waiting.stop();
         options.renew = terms.renew;
+        options.renew_from = RenewFrom::the_call;
         options.renew_interval = std::min(terms.renew_interval.value_or(HoldOptions::forever),
                                           guard::renew_interval(terms.ttl.time(), plan.grace));
         options.observer = [&waiting](const HoldEvent& event) {
@@ -291,22 +292,29 @@ Result<int> run(Context& context) {
     const bool waits =
         std::ranges::any_of(planned->terms, [](const auto& terms) { return terms.wait > milliseconds{0}; });
     Waiting waiting(context, signals, waits);
-    std::optional<HoldGroup> group;
+    std::optional<guard::Guarded> guarded;
     if (joined->size() < planned->names.size()) {
+        auto watchdog = guard::Watchdog::start(planned->grace);
+        if (!watchdog) {
+            guard::Verdict verdict;
+            verdict.error = watchdog.error();
+            conclude(context, *planned, verdict, {});
+            return status_of(verdict);
+        }
         auto taken = take(context, *planned, *joined, waiting);
         const auto signal = waiting.finish();
         if (!taken) return not_acquired(context, taken.error(), signal);
-        group.emplace(std::move(*taken));
+        guarded.emplace(std::move(*taken), std::move(*watchdog));
         if (signal) {
             // The grant came in the same moment. Nobody is there any more to use it.
-            if (auto released = group->release(); !released) return std::unexpected(released.error());
+            if (auto released = guarded->group.release(); !released) return std::unexpected(released.error());
             return not_acquired(context, {Errc::lock_conflict, "stopped by a signal while waiting"}, signal);
         }
     }
 
     std::vector<InheritedLease> leases;
     for (const LockName& name : planned->names) {
-        const Hold* hold = group ? group->find(name) : nullptr;
+        const Hold* hold = guarded ? guarded->group.find(name) : nullptr;
         if (hold != nullptr)
             leases.push_back(
                 {name, hold->credentials(), std::to_string(hold->token().value), to_rfc3339(hold->lease().expires_at)});
@@ -316,7 +324,7 @@ Result<int> run(Context& context) {
         if (std::ranges::find(leases, lease.name, &InheritedLease::name) == leases.end()) leases.push_back(lease);
 
     const auto verdict =
-        guard::supervise(job_of(context, *planned, leases), group ? &*group : nullptr, signals, context.clock);
+        guard::supervise(job_of(context, *planned, leases), guarded ? &*guarded : nullptr, signals, context.clock);
     leases.erase(leases.begin() + static_cast<std::ptrdiff_t>(own), leases.end());
     conclude(context, *planned, verdict, leases);
     return status_of(verdict);

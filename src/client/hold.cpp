@@ -1,5 +1,6 @@
 #include "holdfast/hold.hpp"
 
+#include "base/os_error.hpp"
 #include "client/lock_order.hpp"
 #include "client/waiter.hpp"
 #include "kernel/renewal_plan.hpp"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <random>
+#include <system_error>
 #include <thread>
 
 namespace holdfast {
@@ -80,31 +82,35 @@ public:
                    released.error().message);
     }
 
-    void start() {
+    Result<void> start() {
         tell({HoldEventKind::acquired, name_, status_, std::nullopt});
-        renewer_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+        return options_.renew_from == RenewFrom::the_grant ? start_renewing() : Result<void>{};
+    }
+
+    Result<void> start_renewing() {
+        if (done_ || renewer_.joinable()) return {};
+        try {
+            renewer_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+        } catch (const std::system_error& error) {
+            return std::unexpected(base::os_error(error.code().value(), "start a thread that renews"));
+        }
+        return {};
     }
 
     Result<void> release() {
         if (done_) return fail(Errc::lock_not_held, name_.text() + " was released already");
-        stop_renewing();
-        if (auto cause = loss()) return std::unexpected(*cause);
-        Reply reply = store_.apply_one(Release{name_, as_}, Deadline::in(clock_, release_patience));
-        // Repeating a release is harmless, and the answer may be what got lost.
-        if (!reply && reply.error().code == Errc::outcome_unknown)
-            reply = store_.apply_one(Release{name_, as_}, Deadline::in(clock_, release_patience));
-        HoldEvent event{HoldEventKind::released, name_, std::nullopt, std::nullopt};
-        if (reply) event.lock = reply->lock;
-        if (!reply) event.cause = reply.error();
-        tell(event);
-        if (!reply) return std::unexpected(reply.error());
-        return {};
+        done_ = true;
+        // Who waits for the lock should not have to wait for a thread that only sleeps: it ends afterwards.
+        if (!halt()) end_renewing();
+        place_.leave();
+        auto released = tell_store();
+        end_renewing();
+        return released;
     }
 
-    void stop_renewing() {
+    void abandon() {
         done_ = true;
-        renewer_.request_stop();
-        if (renewer_.joinable()) renewer_.join();
+        end_renewing();
         place_.leave();
     }
 
@@ -127,6 +133,32 @@ public:
     }
 
 private:
+    Result<void> tell_store() {
+        if (auto cause = loss()) return std::unexpected(*cause);
+        Reply reply = store_.apply_one(Release{name_, as_}, Deadline::in(clock_, release_patience));
+        // Repeating a release is harmless, and the answer may be what got lost.
+        if (!reply && reply.error().code == Errc::outcome_unknown)
+            reply = store_.apply_one(Release{name_, as_}, Deadline::in(clock_, release_patience));
+        HoldEvent event{HoldEventKind::released, name_, std::nullopt, std::nullopt};
+        if (reply) event.lock = reply->lock;
+        if (!reply) event.cause = reply.error();
+        tell(event);
+        if (!reply) return std::unexpected(reply.error());
+        return {};
+    }
+
+    /// From now on the renewing thread does nothing but end. False if it is at work still.
+    bool halt() {
+        const std::scoped_lock lock(sleep_mutex_);
+        halted_ = true;
+        return !at_work_;
+    }
+
+    void end_renewing() {
+        renewer_.request_stop();
+        if (renewer_.joinable()) renewer_.join();
+    }
+
     /// The renewing thread: renews on time, tries again while time is left, and says when it is over.
     void keep(const std::stop_token& stop) {
         Boottime next = plan_.next_renewal();
@@ -188,9 +220,11 @@ private:
     /// False when told to stop. In slices, because a timer does not count suspended time.
     bool sleep_until(Boottime when, const std::stop_token& stop) {
         std::unique_lock lock(sleep_mutex_);
+        at_work_ = false;
         while (!stop.stop_requested() && clock_.boottime() < when)
             sleep_.wait_for(lock, stop, std::min(when - clock_.boottime(), milliseconds{1000}), [] { return false; });
-        return !stop.stop_requested();
+        at_work_ = !stop.stop_requested() && !halted_;
+        return at_work_;
     }
 
     void tell(const HoldEvent& event) const {
@@ -212,7 +246,9 @@ private:
     std::optional<Error> loss_;
 
     std::stop_source lost_;
-    std::mutex sleep_mutex_;  ///< Guards nothing: the condition needs one.
+    std::mutex sleep_mutex_;  ///< Guards the two below.
+    bool at_work_ = false;    ///< The renewing thread is awake.
+    bool halted_ = false;     ///< It may not go to work any more.
     std::condition_variable_any sleep_;
     std::jthread renewer_;  ///< Last, so that it ends before what it uses.
 };
@@ -230,8 +266,9 @@ Lease Hold::lease() const { return core_->lease(); }
 Boottime Hold::deadline() const { return core_->deadline(); }
 std::stop_token Hold::lost() const { return core_->lost(); }
 std::optional<Error> Hold::loss() const { return core_->loss(); }
+Result<void> Hold::start_renewing() { return core_->start_renewing(); }
 Result<void> Hold::release() { return core_->release(); }
-void Hold::abandon() { core_->stop_renewing(); }
+void Hold::abandon() { core_->abandon(); }
 
 namespace {
 
@@ -285,7 +322,7 @@ Result<Hold> hold(Store& store, const LockName& name, const HoldOptions& options
         auto released = core->release();
         return fail(Errc::lock_expired, fmt::format("{} was granted too late to be used", name.text()));
     }
-    core->start();
+    if (auto started = core->start(); !started) return std::unexpected(started.error());
     return Hold(std::move(core));
 }
 

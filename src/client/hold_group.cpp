@@ -25,6 +25,13 @@ std::optional<Error> HoldGroup::loss() const {
     return std::nullopt;
 }
 
+Result<void> HoldGroup::start_renewing() {
+    Result<void> first;
+    for (Hold& hold : holds_)
+        if (auto started = hold.start_renewing(); !started && first) first = started;
+    return first;
+}
+
 Result<void> HoldGroup::release() {
     Result<void> first;
     for (Hold& hold : holds_ | std::views::reverse)
@@ -45,24 +52,23 @@ Result<HoldGroup> hold_all(std::vector<HoldTarget> targets) {
 
     HoldGroup group;
     const Boottime start = targets.front().options.clock->boottime();
+    // What cannot be given back now runs out by itself; the refusal is what the caller needs to know.
+    const auto refused = [&group](const Error& error) {
+        auto undone = group.release();
+        return std::unexpected(error);
+    };
     for (HoldTarget& target : targets) {
+        if (auto started = group.start_renewing(); !started) return refused(started.error());
         HoldOptions& options = target.options;
         // A wait that has run out still takes what is free, as a wait of zero does.
         if (options.wait != HoldOptions::forever)
             options.wait = std::max(options.wait - (options.clock->boottime() - start), milliseconds{0});
         auto held = hold(*target.store, target.name, options);
-        if (!held) {
-            // What cannot be given back now runs out by itself; the refusal is what the caller needs to know.
-            auto undone = group.release();
-            return std::unexpected(held.error());
-        }
+        if (!held) return refused(held.error());
         group.holds_.push_back(std::move(*held));
     }
     // While it waited for the last, the first may have gone.
-    if (auto loss = group.loss()) {
-        auto undone = group.release();
-        return std::unexpected(*loss);
-    }
+    if (auto loss = group.loss()) return refused(*loss);
     return group;
 }
 

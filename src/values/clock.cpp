@@ -1,10 +1,12 @@
 #include "holdfast/clock.hpp"
 
+#include "values/small_file.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 
 namespace holdfast {
 namespace {
@@ -23,9 +25,8 @@ public:
     [[nodiscard]] Boottime boottime() const override { return Boottime{read_clock(CLOCK_BOOTTIME)}; }
     [[nodiscard]] std::string boot_id() const override {
         static const std::string id = [] {
-            std::string line;
-            std::ifstream file("/proc/sys/kernel/random/boot_id");
-            std::getline(file, line);
+            std::string line = small_file("/proc/sys/kernel/random/boot_id");
+            line.erase(std::min(line.find('\n'), line.size()));
             return line;
         }();
         return id;

@@ -40,6 +40,51 @@ TEST(StoreInAFile, CountsRelativePathsFromThatFilesFolder) {
     EXPECT_EQ(store_from("nonsense", "/p"), "nonsense");
 }
 
+std::vector<std::string> given(const std::vector<std::string>& args, const std::string& option) {
+    const auto line = parse(args);
+    if (!line) return {line.error().message};
+    const auto found = line->given.find(option);
+    return found == line->given.end() ? std::vector<std::string>{} : found->second;
+}
+
+TEST(CommandLine, AValueStandsBesideItsFlagOrBehindIt) {
+    using Values = std::vector<std::string>;
+    EXPECT_EQ(given({"acquire", "a", "--reason", "why"}, "reason"), Values{"why"});
+    EXPECT_EQ(given({"acquire", "a", "--reason=why=not"}, "reason"), Values{"why=not"});
+    EXPECT_EQ(given({"acquire", "a", "--reason="}, "reason"), Values{""});
+    EXPECT_EQ(given({"acquire", "a", "--reason=--x"}, "reason"), Values{"--x"});
+    EXPECT_EQ(given({"acquire", "a", "--reason", "-x"}, "reason"), Values{"-x"});
+    EXPECT_EQ(given({"acquire", "a", "-m", "why"}, "reason"), Values{"why"});
+    EXPECT_EQ(given({"acquire", "a", "-mwhy"}, "reason"), Values{"why"});
+    EXPECT_EQ(given({"acquire", "a", "-qvmwhy"}, "reason"), Values{"why"});
+    EXPECT_EQ(given({"acquire", "a", "--reason", "[a,b]"}, "reason"), Values{"[a,b]"});
+}
+
+TEST(CommandLine, TheLastValueCountsUnlessAllDo) {
+    using Values = std::vector<std::string>;
+    EXPECT_EQ(given({"acquire", "a", "--ttl", "1s", "--ttl=2s"}, "ttl"), Values{"2s"});
+    EXPECT_EQ(given({"acquire", "a", "--unless-held", "b", "--unless-held=c"}, "unless-held"), (Values{"b", "c"}));
+}
+
+TEST(CommandLine, SwitchesTakeNoValueOfTheirOwn) {
+    using Values = std::vector<std::string>;
+    EXPECT_EQ(given({"acquire", "--json", "a"}, "json"), Values{"on"});
+    EXPECT_EQ(given({"acquire", "a", "--json=off"}, "json"), Values{"off"});
+    EXPECT_EQ(given({"acquire", "a", "-qv"}, "quiet"), Values{"on"});
+    EXPECT_EQ(given({"acquire", "a", "-qv"}, "verbose"), Values{"on"});
+    EXPECT_EQ(parse({"acquire", "-q", "a"})->words, Values{"a"});
+}
+
+TEST(CommandLine, WhatIsNoFlagIsRefusedOrAWord) {
+    using Values = std::vector<std::string>;
+    EXPECT_EQ(given({"acquire", "a", "--tll=5s"}, ""), Values{"acquire has no flag --tll; did you mean --ttl?"});
+    EXPECT_EQ(given({"acquire", "a", "-qZ"}, ""), Values{"acquire has no flag -qZ"});
+    EXPECT_EQ(given({"acquire", "a", "-qm"}, ""), Values{"-qm needs a value"});
+    EXPECT_EQ(given({"acquire", "a", "--ttl", "--json"}, ""), Values{"--ttl needs a value"});
+    EXPECT_EQ(parse({"acquire", "-"})->words, Values{"-"});
+    EXPECT_EQ(parse({"acquire", "-5"})->words, Values{"-5"});
+}
+
 TEST(OptionNames, FollowFromTheFlag) {
     EXPECT_EQ(variable_of(opt::max_hold), "HOLDFAST_MAX_HOLD");
     EXPECT_EQ(key_of(opt::max_hold), "max_hold");

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <latch>
 #include <thread>
 
 namespace holdfast::tests {
@@ -48,6 +50,61 @@ TEST_F(HoldTest, IsRenewedLongerThanItsTtl) {
     EXPECT_GT(held.deadline(), first_deadline);
     EXPECT_THAT(held.release(), Granted());
     EXPECT_EQ(look(name_).state, LockState::free);
+}
+
+std::ptrdiff_t threads_of_this_process() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST_F(HoldTest, CanLeaveTheRenewingToTheCaller) {
+    auto options = short_lease();
+    options.renew_from = RenewFrom::the_call;
+    const auto before = threads_of_this_process();
+    auto held = must(hold(store_, name_, options));
+    EXPECT_EQ(threads_of_this_process(), before) << "a thread was started for nothing";
+    EXPECT_THAT(held.start_renewing(), Granted());
+    EXPECT_THAT(held.start_renewing(), Granted()) << "the second call has nothing to do";
+    log_.await(renewed, 2);
+    EXPECT_THAT(held.release(), Granted());
+    EXPECT_EQ(look(name_).state, LockState::free);
+}
+
+TEST_F(HoldTest, OfSeveralTheFirstIsRenewedWhileTheNextIsWaitedFor) {
+    const LockName second = lock("deploy/zone");
+    const Acquire other = by_bob(second, 60s);
+    must(inner_->apply_one(other, soon()));
+    auto options = short_lease();
+    options.renew_from = RenewFrom::the_call;
+    options.wait = 60s;
+    std::jthread gives_way([&] {
+        log_.await(renewed, 4);  // More than its ttl.
+        must(inner_->apply_one(release(other), soon()));
+    });
+    auto group = must(hold_all({{&store_, name_, options}, {&store_, second, options}}));
+    EXPECT_FALSE(group.loss());
+    EXPECT_THAT(group.release(), Granted());
+}
+
+TEST_F(HoldTest, AReleaseWaitsForTheRenewalThatIsUnderWay) {
+    std::latch renewal_is_under_way(1);
+    std::latch go_on(1);
+    std::atomic<int> answers = 0;
+    store_.before_answers([&] {
+        if (++answers != 2) return;
+        renewal_is_under_way.count_down();
+        go_on.wait();
+    });
+    auto held = must(hold(store_, name_, short_lease(2s)));
+    renewal_is_under_way.wait();
+    Result<void> released;
+    {
+        const std::jthread releases([&] { released = held.release(); });
+        for (int look = 0; look < 10'000 && store_.applied() == 2; ++look) std::this_thread::yield();
+        EXPECT_EQ(store_.applied(), 2) << "the release overtook the renewal";
+        go_on.count_down();
+    }
+    EXPECT_THAT(released, Granted());
+    EXPECT_THAT(log_.kinds(), ElementsAre(acquiring, acquired, renewed, HoldEventKind::released));
 }
 
 TEST_F(HoldTest, ReleasesInTheDestructor) {

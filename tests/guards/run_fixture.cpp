@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 namespace holdfast::tests {
-namespace {
 
 bool is_alive(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -18,8 +17,6 @@ bool is_alive(pid_t pid) {
     const auto close = stat.rfind(')');
     return close != std::string::npos && stat[close + 2] != 'Z' && stat[close + 2] != 'X';
 }
-
-}  // namespace
 
 RunFixture::RunFixture()
     : roster_folder_(box_.root / "roster"), store_folder_(box_.root / "store"), name_(lock("deploy/web")) {
@@ -47,6 +44,14 @@ Running RunFixture::start_and_await(const Args& how, std::size_t processes) {
     Running running = start(how);
     await_roster(processes);
     return running;
+}
+
+pid_t RunFixture::watchdog_of(const Running& running) {
+    const std::string pid = std::to_string(running.pid());
+    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+    pid_t watchdog = 0;
+    children >> watchdog;
+    return watchdog;
 }
 
 std::set<pid_t> RunFixture::roster() const {

@@ -32,6 +32,9 @@ protected:
     /// Starts it and waits until `processes` of the child are there.
     [[nodiscard]] Running start_and_await(const Args& how, std::size_t processes);
 
+    /// The watchdog of a run, which has no other child yet; 0 if there is none.
+    [[nodiscard]] static pid_t watchdog_of(const Running& running);
+
     [[nodiscard]] std::set<pid_t> roster() const;
     void await_roster(std::size_t processes) const;
     [[nodiscard]] bool anybody_alive() const;
@@ -51,6 +54,8 @@ protected:
     std::filesystem::path store_folder_;
     const LockName name_;
 };
+
+[[nodiscard]] bool is_alive(pid_t pid);
 
 /// How many processes the child consists of when it behaves like `how`, unreaped ones not counted.
 [[nodiscard]] std::size_t family_size(const std::string& how);

@@ -186,6 +186,31 @@ TEST_F(RunTest, AWaiterStartsWhenTheHolderEnds) {
     EXPECT_EQ(second.wait().status, 7);
 }
 
+TEST_F(RunTest, AWatchdogThatWasKilledDuringTheWaitIsReplaced) {
+    const auto store = must(open_store("file:" + store_folder_.string()));
+    const auto other = by_bob(name_, 60s);
+    must(store->apply_one(other, soon()));
+    Running running = start({"ignore"}, {"--wait", "60s"});
+    ASSERT_TRUE(eventually([&] { return look().waiters == 1 && watchdog_of(running) != 0; }));
+    ASSERT_EQ(kill(watchdog_of(running), SIGKILL), 0);
+    must(store->apply_one(release(other), soon()));
+    await_roster(1);
+    running.signal(SIGKILL);
+    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
+    expect_that_nobody_outlived_the_lease();
+}
+
+TEST_F(RunTest, KilledDuringTheWaitItLeavesNoWatchdogBehind) {
+    const auto store = must(open_store("file:" + store_folder_.string()));
+    must(store->apply_one(by_bob(name_, 60s), soon()));
+    Running running = start({"obey"}, {"--wait", "60s"});
+    ASSERT_TRUE(eventually([&] { return look().waiters == 1 && watchdog_of(running) != 0; }));
+    const pid_t watchdog = watchdog_of(running);
+    running.signal(SIGKILL);
+    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !is_alive(watchdog); }));
+}
+
 // Renewal is cut off again and again; the child must be dead before the store's expiry every time.
 TEST_F(RunTest, TheChildIsAlwaysDeadBeforeTheStoreWouldLetAnotherIn) {
     const int rounds = scaled(6);

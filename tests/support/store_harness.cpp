@@ -54,7 +54,7 @@ public:
         const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> database(opened, sqlite3_close);
         if (status != SQLITE_OK) throw std::runtime_error("cannot open " + file().string());
         const std::unique_ptr<char, decltype(&sqlite3_free)> statement(
-            sqlite3_mprintf("UPDATE holdfast_locks SET renew_seq = renew_seq + 1 WHERE name = %Q", name.text().c_str()),
+            sqlite3_mprintf("UPDATE holdfast_locks SET token = token + 1 WHERE name = %Q", name.text().c_str()),
             sqlite3_free);
         if (sqlite3_exec(database.get(), statement.get(), nullptr, nullptr, nullptr) != SQLITE_OK ||
             sqlite3_changes(database.get()) != 1)

@@ -108,7 +108,6 @@ const std::array<Library, 9>& libraries() {
         Library{"libpq", std::regex("^(libpq-fe\\.h$|postgresql/)"), {"src/stores/postgres/"}, any},
         Library{"libcurl", std::regex("^curl/"), {"src/stores/etcd/"}, any},
         Library{"MariaDB", std::regex("^(mysql|errmsg)\\.h$"), {"src/stores/mysql/"}, any},
-        Library{"CLI11", std::regex("^CLI/"), {"src/cli/"}, 1},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},
         Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/", "src/stores/etcd/"}, any},
     };

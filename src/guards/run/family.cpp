@@ -7,8 +7,8 @@
 #include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
-#include <fstream>
 #include <memory>
+#include <optional>
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,13 +22,14 @@ struct ProcessLine {
     std::string name;
 };
 
-/// What can be read of it. A process that ends in the middle makes an error of that, of which a stream's iterator would
-/// make an exception.
-std::string read_all(const std::string& path) {
+/// What can be read of it; empty if it cannot be opened. A process that ends in the middle makes an error of that, of
+/// which a stream's iterator would make an exception.
+std::optional<std::string> read_if_there(const std::string& path) {
     const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return std::nullopt;
     std::string all;
     std::array<char, 4096> part{};
-    while (file) {
+    while (true) {
         const ssize_t got = read(file.get(), part.data(), part.size());
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
@@ -36,6 +37,8 @@ std::string read_all(const std::string& path) {
     }
     return all;
 }
+
+std::string read_all(const std::string& path) { return read_if_there(path).value_or(""); }
 
 /// `pid (name) state ppid …`, where the name may hold anything.
 bool parse_stat(const std::string& stat, ProcessLine& line) {
@@ -67,10 +70,16 @@ std::vector<ProcessLine> all_processes() {
 
 std::set<pid_t> children() {
     std::set<pid_t> found;
-    const std::string own = std::to_string(getpid());
-    std::ifstream listed("/proc/self/task/" + own + "/children");
-    if (listed) {
-        for (pid_t pid = 0; listed >> pid;) found.insert(pid);
+    if (const auto listed = read_if_there("/proc/self/task/" + std::to_string(getpid()) + "/children")) {
+        // Each number is followed by a space.
+        const char* const end = listed->data() + listed->size();
+        pid_t pid = 0;
+        for (const char* next = listed->data(); next < end; ++next) {
+            const auto [rest, error] = std::from_chars(next, end, pid);
+            if (error != std::errc{}) break;
+            found.insert(pid);
+            next = rest;
+        }
         return found;
     }
     // A kernel without that file.

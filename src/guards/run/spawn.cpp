@@ -41,7 +41,7 @@ Started spawn(const Launch& launch) {
         setpgid(0, 0);
         if (launch.terminal >= 0) tcsetpgrp(launch.terminal, self);
         // Told by the child itself, so that there is no moment at which it runs and nobody watches it.
-        const WatchMessage message{WatchMessage::Kind::child, self, 0, 0};
+        const WatchMessage message{.kind = WatchMessage::Kind::child, .group = self};
         if (launch.announce < 0 || write(launch.announce, &message, sizeof message) == ssize_t{sizeof message}) {
             // We ignore a closed pipe to report it; a program expects to be ended by it.
             signal(SIGPIPE, SIG_DFL);

@@ -2,7 +2,6 @@
 
 #include "base/os_error.hpp"
 #include "guards/run/spawn.hpp"
-#include "guards/run/watchdog.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +25,9 @@ using std::chrono::milliseconds;
 /// Before the deadline: SIGKILL must have done its work by then.
 constexpr milliseconds kill_margin{50};
 
+/// A child that has run this long is worth a thread that renews.
+constexpr milliseconds short_life{20};
+
 /// A terminal that this process has in the foreground, or -1.
 int foreground_terminal() {
     for (const int fd : {0, 1, 2})
@@ -35,9 +37,10 @@ int foreground_terminal() {
 
 class Supervisor {
 public:
-    Supervisor(const Job& job, HoldGroup* group, const Signals& signals, const Clock& clock)
+    Supervisor(const Job& job, Guarded* guarded, const Signals& signals, const Clock& clock)
         : job_(job),
-          group_(group),
+          group_(guarded == nullptr ? nullptr : &guarded->group),
+          watchdog_(guarded == nullptr ? nullptr : &guarded->watchdog),
           signals_(signals),
           clock_(clock),
           terminal_(foreground_terminal()),
@@ -61,14 +64,11 @@ private:
         while (const auto signal = signals_.next())
             if (is_stop_signal(*signal)) return give_up(Ending::interrupted, std::nullopt, signal);
         if (group_ != nullptr) {
-            auto watchdog = Watchdog::start(group_->holds().front().credentials().lock_id.text(), job_.grace);
-            if (!watchdog) return give_up(Ending::failed, watchdog.error(), std::nullopt);
-            watchdog_.emplace(std::move(*watchdog));
-            strangers_.insert(watchdog_->pid());
+            if (auto ready = ready_watchdog(); !ready) return give_up(Ending::failed, ready.error(), std::nullopt);
             foretell();
         }
-        const Started started = spawn(
-            {job_.command, job_.environment, signals_.mask_before(), terminal_, watchdog_ ? watchdog_->pipe() : -1});
+        const Started started = spawn({job_.command, job_.environment, signals_.mask_before(), terminal_,
+                                       watchdog_ != nullptr ? watchdog_->pipe() : -1});
         if (started.error != 0) {
             take_terminal_back();
             const bool runnable = started.error != ENOENT && started.error != EACCES && started.error != ENOEXEC &&
@@ -84,6 +84,18 @@ private:
             for (const Hold& hold : group_->holds())
                 loss_alarms_.emplace_back(hold.lost(), [this] { eventfd_write(changed_.get(), 1); });
         return true;
+    }
+
+    Result<void> ready_watchdog() {
+        // It may have waited for the lock as long as we did, and somebody may have killed it meanwhile.
+        if (!watchdog_->is_alive()) {
+            auto another = Watchdog::start(job_.grace);
+            if (!another) return std::unexpected(another.error());
+            *watchdog_ = std::move(*another);
+        }
+        strangers_.insert(watchdog_->pid());
+        watchdog_->expect_family_of(group_->holds().front().credentials().lock_id.text());
+        return {};
     }
 
     /// There is no child, so there is nothing to hold for.
@@ -104,7 +116,7 @@ private:
 
     void foretell() {
         const Doom now = doom();
-        if (!watchdog_ || now == foretold_) return;
+        if (watchdog_ == nullptr || now == foretold_) return;
         foretold_ = now;
         // A little later than ourselves: it stands in for us, and must not be quicker when we are only busy.
         watchdog_->expect({now.term_at + job_.grace / 4, now.kill_at});
@@ -112,14 +124,21 @@ private:
 
     void wait_and_serve() {
         foretell();
-        const milliseconds nap = patience();
+        const milliseconds nap = renewing_ ? patience() : std::min(patience(), short_life);
         std::array ready{pollfd{signals_.descriptor(), POLLIN, 0}, pollfd{changed_.get(), POLLIN, 0}};
         poll(ready.data(), ready.size(), static_cast<int>(nap.count()));
         eventfd_t ignored = 0;
         eventfd_read(changed_.get(), &ignored);
         while (const auto signal = signals_.next()) on_signal(*signal);
         reap();
-        if (!child_ended_) end_in_time();
+        if (child_ended_) return;
+        keep_renewing();
+        end_in_time();
+    }
+
+    /// A thread that cannot be had now is asked for again; without one the child is ended in time.
+    void keep_renewing() {
+        if (!renewing_) renewing_ = group_ == nullptr || group_->start_renewing();
     }
 
     /// How long to sleep. Half of what is left before something must happen, so that a renewal in the
@@ -168,7 +187,7 @@ private:
         while (info.si_pid = 0,
                waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
             const bool ended = info.si_code != CLD_STOPPED && info.si_code != CLD_TRAPPED;
-            if (info.si_pid == child_ && ended && watchdog_) watchdog_->reaping();
+            if (info.si_pid == child_ && ended && watchdog_ != nullptr) watchdog_->reaping();
             int status = 0;
             if (waitpid(info.si_pid, &status, WUNTRACED) != info.si_pid) continue;
             if (info.si_pid != child_) continue;
@@ -209,13 +228,13 @@ private:
 
     /// Nobody is left to watch, or nobody who could be ended. The watchdog goes while the store is told.
     void let_go() {
-        if (watchdog_) watchdog_->dismiss();
+        watchdog_->dismiss();
         if (!verdict_.left_over.empty()) {
             group_->abandon();
         } else if (auto released = group_->release(); !released && !verdict_.error) {
             verdict_.error = released.error();
         }
-        if (watchdog_) watchdog_->join();
+        watchdog_->join();
     }
 
     [[nodiscard]] bool anybody_left() const {
@@ -237,6 +256,7 @@ private:
         if (group_exists(child_)) watchdog_->guard(child_);
         const Deadline enough = Deadline::in(clock_, job_.grace);
         while (anybody_left()) {
+            keep_renewing();
             foretell();
             reap();
             const bool over = enough.passed(clock_) || group_->loss();
@@ -260,17 +280,18 @@ private:
 
     const Job& job_;
     HoldGroup* const group_;
+    Watchdog* const watchdog_;
     const Signals& signals_;
     const Clock& clock_;
     const int terminal_;
     const base::Fd changed_;  ///< Readable when a hold was lost.
 
-    std::optional<Watchdog> watchdog_;
     std::set<pid_t> strangers_;  ///< Children that are not the child's family.
     std::list<std::stop_callback<std::function<void()>>> loss_alarms_;
     Doom foretold_;
     pid_t child_ = 0;
     bool child_ended_ = false;
+    bool renewing_ = false;
     bool warned_ = false;
     bool killed_ = false;
     Boottime kill_at_ = Boottime::max();
@@ -281,8 +302,8 @@ private:
 
 }  // namespace
 
-Verdict supervise(const Job& job, HoldGroup* group, const Signals& signals, const Clock& clock) {
-    return Supervisor(job, group, signals, clock).run();
+Verdict supervise(const Job& job, Guarded* guarded, const Signals& signals, const Clock& clock) {
+    return Supervisor(job, guarded, signals, clock).run();
 }
 
 milliseconds renew_interval(milliseconds ttl, milliseconds grace) {

@@ -2,6 +2,7 @@
 
 #include "guards/run/family.hpp"
 #include "guards/run/signals.hpp"
+#include "guards/run/watchdog.hpp"
 #include "holdfast/hold.hpp"
 
 #include <chrono>
@@ -39,11 +40,17 @@ struct Verdict {
     std::vector<Relative> left_over;                  ///< Still running; the lease is left to run out.
 };
 
-/// Supervises `job` while `group` is held, and releases it when the child's whole group is dead.
+/// A lease that is held for a job, and who stands in for the supervisor.
+struct Guarded {
+    HoldGroup group;  ///< Renewed from the call on: most children end before a renewal is due.
+    Watchdog watchdog;
+};
+
+/// Supervises `job` while its lease is held, and releases it when the child's whole group is dead.
 ///
-/// Without a group (somebody else holds for us, or nobody) the child is supervised all the same, but
+/// Without one (somebody else holds for us, or nobody) the child is supervised all the same, but
 /// nothing ends it. The calling thread must be the only one that waits for children.
-[[nodiscard]] Verdict supervise(const Job& job, HoldGroup* group, const Signals& signals, const Clock& clock);
+[[nodiscard]] Verdict supervise(const Job& job, Guarded* guarded, const Signals& signals, const Clock& clock);
 
 /// How often to renew, so that SIGTERM, the grace and SIGKILL fit into a lease whose renewal fails.
 [[nodiscard]] std::chrono::milliseconds renew_interval(std::chrono::milliseconds ttl, std::chrono::milliseconds grace);

@@ -22,8 +22,7 @@ using std::chrono::milliseconds;
 /// threads may have held locks of the C library's allocator, which glibc makes safe after fork.
 class Watch {
 public:
-    Watch(int pipe, std::string lock_id, milliseconds grace)
-        : pipe_(pipe), lock_id_(std::move(lock_id)), grace_(grace) {}
+    Watch(int pipe, milliseconds grace) : pipe_(pipe), grace_(grace) {}
 
     void run() {
         while (listen()) {
@@ -44,6 +43,7 @@ private:
         if (got != static_cast<ssize_t>(sizeof message)) return supervisor_died();
         switch (message.kind) {
             case WatchMessage::Kind::done: return false;
+            case WatchMessage::Kind::lease: lock_id_.assign(message.lock_id.begin(), message.lock_id.end()); break;
             case WatchMessage::Kind::child: group_ = message.group; break;
             case WatchMessage::Kind::reaping: group_ = 0; break;
             case WatchMessage::Kind::doom:
@@ -55,6 +55,8 @@ private:
     }
 
     bool supervisor_died() {
+        // There never was a lease, and so no child.
+        if (lock_id_.empty()) return false;
         orphaned_ = true;
         // Nobody renews any more, so the work must end; politely at first, as far as the lease allows.
         const Boottime now = host_clock().boottime();
@@ -92,8 +94,8 @@ private:
     }
 
     const int pipe_;
-    const std::string lock_id_;
     const milliseconds grace_;
+    std::string lock_id_;
     pid_t group_ = 0;
     Doom doom_;
     bool warned_ = false;
@@ -103,7 +105,7 @@ private:
 
 /// Without exceptions: one that left this process's first function would unwind the supervisor's, and the holds there
 /// would give the lease back while the child goes on.
-[[noreturn]] void live_as_watchdog(int pipe, const std::string& lock_id, milliseconds grace) noexcept {
+[[noreturn]] void live_as_watchdog(int pipe, milliseconds grace) noexcept {
     // A session of its own: no terminal's Ctrl-C or hang-up reaches it. All signals stay blocked as they
     // were in the supervisor, which blocks those that can be.
     setsid();
@@ -113,13 +115,13 @@ private:
     dup2(pipe, 3);
     for (const int standard : {0, 1, 2}) close(standard);
     close_range(4, ~0U, 0);
-    Watch(3, lock_id, grace).run();
+    Watch(3, grace).run();
     _exit(0);
 }
 
 }  // namespace
 
-Result<Watchdog> Watchdog::start(const std::string& lock_id, milliseconds grace) {
+Result<Watchdog> Watchdog::start(milliseconds grace) {
     int ends[2] = {-1, -1};
     if (pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(base::os_error(errno, "make a pipe"));
     base::Fd reader(ends[0]);
@@ -128,9 +130,26 @@ Result<Watchdog> Watchdog::start(const std::string& lock_id, milliseconds grace)
     if (pid < 0) return std::unexpected(base::os_error(errno, "start the watchdog"));
     if (pid == 0) {
         writer.reset();
-        live_as_watchdog(reader.get(), lock_id, grace);
+        live_as_watchdog(reader.get(), grace);
     }
     return Watchdog(pid, std::move(writer));
+}
+
+Watchdog& Watchdog::operator=(Watchdog&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    std::swap(pipe_, other.pipe_);
+    return *this;
+}
+
+Watchdog::~Watchdog() {
+    if (pid_ < 0) return;
+    dismiss();
+    join();
+}
+
+bool Watchdog::is_alive() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
 void Watchdog::send(const WatchMessage& message) const {
@@ -140,22 +159,30 @@ void Watchdog::send(const WatchMessage& message) const {
     }
 }
 
-void Watchdog::expect(const Doom& doom) const {
-    send({WatchMessage::Kind::doom, 0, doom.term_at.time_since_epoch().count(),
-          doom.kill_at.time_since_epoch().count()});
+void Watchdog::expect_family_of(std::string_view lock_id) const {
+    WatchMessage message{.kind = WatchMessage::Kind::lease};
+    std::ranges::copy_n(lock_id.begin(), std::ssize(message.lock_id), message.lock_id.begin());
+    send(message);
 }
 
-void Watchdog::reaping() const { send({WatchMessage::Kind::reaping, 0, 0, 0}); }
-void Watchdog::guard(pid_t group) const { send({WatchMessage::Kind::child, group, 0, 0}); }
+void Watchdog::expect(const Doom& doom) const {
+    send({.kind = WatchMessage::Kind::doom,
+          .term_at_ms = doom.term_at.time_since_epoch().count(),
+          .kill_at_ms = doom.kill_at.time_since_epoch().count()});
+}
+
+void Watchdog::reaping() const { send({.kind = WatchMessage::Kind::reaping}); }
+void Watchdog::guard(pid_t group) const { send({.kind = WatchMessage::Kind::child, .group = group}); }
 
 void Watchdog::dismiss() {
-    send({WatchMessage::Kind::done, 0, 0, 0});
+    send({.kind = WatchMessage::Kind::done});
     pipe_.reset();
 }
 
-void Watchdog::join() const {
+void Watchdog::join() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
+    pid_ = -1;
 }
 
 }  // namespace holdfast::guards::run

@@ -157,10 +157,11 @@ Result<std::optional<Bytes>> Folder::read(const std::string& name, std::size_t l
     if (auto regular = expect_file(file.get(), path); !regular) return std::unexpected(regular.error());
 
     Bytes bytes;
-    constexpr std::size_t chunk = 16384;
+    // Most files are smaller than that, and room for more would have to be cleared first.
+    constexpr std::size_t small = 4096;
     while (bytes.size() < limit) {
         const std::size_t before = bytes.size();
-        bytes.resize(before + std::min(chunk, limit - before));
+        bytes.resize(before + std::min(std::max(small, before), limit - before));
         const ssize_t count = ::read(file.get(), bytes.data() + before, bytes.size() - before);
         if (count < 0 && errno != EINTR) return std::unexpected(os_error(errno, "read " + path));
         bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
@@ -188,18 +189,21 @@ Result<void> Folder::fill(int file, std::uint64_t offset, ByteView bytes, const 
         bytes = bytes.subspan(static_cast<std::size_t>(count));
         offset += static_cast<std::uint64_t>(count);
     }
-    // What a longer write left behind when it broke off.
-    if (ftruncate(file, static_cast<off_t>(offset)) != 0) return std::unexpected(os_error(errno, "cut " + path));
-    return sync_fd(file, path, sync_);
+    return {};
 }
 
 Result<void> Folder::write(const std::string& name, ByteView bytes) const {
-    // Removed first: O_EXCL then rules out that somebody else's file, or a link, is written to.
-    if (unlinkat(fd(), name.c_str(), 0) != 0 && errno != ENOENT)
-        return std::unexpected(os_error(errno, "remove " + path_of(name)));
-    const Fd file(openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | safely, file_mode));
+    // O_EXCL rules out that somebody else's file, or a link, is written to. What an interrupted writer left is removed.
+    const auto make = [&] { return Fd(openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | safely, file_mode)); };
+    Fd file = make();
+    if (!file && errno == EEXIST) {
+        if (unlinkat(fd(), name.c_str(), 0) != 0 && errno != ENOENT)
+            return std::unexpected(os_error(errno, "remove " + path_of(name)));
+        file = make();
+    }
     if (!file) return std::unexpected(os_error(errno, "make " + path_of(name)));
     auto filled = fill(file.get(), 0, bytes, name);
+    if (filled) filled = sync_fd(file.get(), path_of(name), sync_);
     // A full disk gets its space back. If this fails too, the next writer removes the file.
     if (!filled) unlinkat(fd(), name.c_str(), 0);
     return filled;
@@ -224,7 +228,11 @@ Result<void> Folder::write_end(const std::string& name, std::uint64_t offset, By
     const Fd file(openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | safely, file_mode));
     if (!file) return std::unexpected(os_error(errno, "open " + path_of(name)));
     if (auto regular = expect_file(file.get(), path_of(name)); !regular) return regular;
-    return fill(file.get(), offset, bytes, name);
+    if (auto filled = fill(file.get(), offset, bytes, name); !filled) return filled;
+    // What a longer write left behind when it broke off.
+    if (ftruncate(file.get(), static_cast<off_t>(offset + bytes.size())) != 0)
+        return std::unexpected(os_error(errno, "cut " + path_of(name)));
+    return sync_fd(file.get(), path_of(name), sync_);
 }
 
 Result<void> Folder::sync() const { return sync_fd(fd(), path_, sync_); }

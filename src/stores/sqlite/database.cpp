@@ -1,5 +1,7 @@
 #include "stores/sqlite/database.hpp"
 
+#include "stores/sqlite/log_file.hpp"
+
 #include <fmt/format.h>
 
 namespace holdfast::stores::sqlite {
@@ -37,7 +39,7 @@ Result<Database> Database::open(const std::string& path) {
     sqlite3* handle = nullptr;
     // Without SQLite's own mutex, because every connection here is guarded by one of ours.
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    const int rc = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+    const int rc = sqlite3_open_v2(path.c_str(), &handle, flags, vfs_with_spared_syncs());
     Database database(handle);
     if (handle == nullptr) return std::unexpected(sqlite_error(SQLITE_NOMEM, "out of memory", "open " + path));
     if (rc != SQLITE_OK) return std::unexpected(database.error(rc, "open " + path));

@@ -30,14 +30,14 @@ Result<void> Gate::open_file(IfMissing if_missing) {
     if (fstat(file.get(), &found) != 0) return std::unexpected(base::os_error(errno, "look at " + path_));
     if (!S_ISREG(found.st_mode)) return fail(Errc::store_unsafe, path_ + " is not a plain file");
     file_ = std::move(file);
+    device_ = found.st_dev;
+    inode_ = found.st_ino;
     return {};
 }
 
 bool Gate::is_current() const {
-    struct stat ours{};
     struct stat named{};
-    return file_ && fstat(file_.get(), &ours) == 0 && lstat(path_.c_str(), &named) == 0 &&
-           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+    return lstat(path_.c_str(), &named) == 0 && device_ == named.st_dev && inode_ == named.st_ino;
 }
 
 void Gate::touch() const {

@@ -4,6 +4,7 @@
 #include "base/file_lock.hpp"
 
 #include <string>
+#include <sys/types.h>
 
 namespace holdfast::stores::sqlite {
 
@@ -35,6 +36,8 @@ private:
 
     std::string path_;
     base::Fd file_{};
+    dev_t device_ = 0;  ///< Of file_.
+    ino_t inode_ = 0;   ///< Of file_, and of no other as long as that is open.
 };
 
 }  // namespace holdfast::stores::sqlite

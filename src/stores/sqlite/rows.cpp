@@ -1,6 +1,7 @@
 #include "stores/sqlite/rows.hpp"
 
 #include "base/crc32c.hpp"
+#include "base/frame.hpp"
 #include "kernel/codec.hpp"
 #include "stores/sqlite/json_map.hpp"
 #include "values/text.hpp"
@@ -14,16 +15,12 @@ namespace holdfast::stores::sqlite {
 namespace {
 
 using kernel::ClockMark;
-using kernel::Ending;
 using kernel::Record;
 using kernel::Ticket;
 using std::chrono::milliseconds;
 
-constexpr std::array<std::string_view, 4> ending_names{"released", "stolen", "broken", "transferred"};
-
-constexpr int lease_columns = 13;
-constexpr int ended_columns = 3;
-constexpr int ask_columns = 8;
+/// From `lock_id` to `expires_at`.
+constexpr int lease_columns = 5;
 
 // What a column holds. Each reader spoils the row where the column holds anything else.
 
@@ -105,10 +102,6 @@ std::int64_t number_of(Instant value) { return value.time_since_epoch().count();
 
 void bind_mark(Query& query, const ClockMark& saved) { query.bind(saved.boot_id).bind(saved.offset.count()); }
 
-void bind_nulls(Query& query, int columns) {
-    for (int i = 0; i < columns; ++i) query.bind_null();
-}
-
 std::int64_t checksum(kernel::Bytes bytes, const LockName& name, const ClockMark& saved) {
     // A ticket does not name its lock, and must not pass for one of another.
     const std::string rest = fmt::format("{} {} {}", saved.offset.count(), saved.boot_id, name.text());
@@ -116,75 +109,48 @@ std::int64_t checksum(kernel::Bytes bytes, const LockName& name, const ClockMark
     return base::crc32c(bytes);
 }
 
-kernel::HeldLease read_lease(Query& row, FencingToken current) {
-    kernel::HeldLease held;
-    Lease& lease = held.lease;
-    lease.lock_id = lock_id(row);
-    // A lease that is not over carries the newest token of its lock.
-    lease.token = current;
-    held.key_hash = {digest(row)};
-    lease.holder = holder(row);
-    lease.operation = row.text();
-    lease.reason = row.text();
-    lease.ttl = span(row);
-    lease.acquired_at = instant(row);
-    lease.renewed_at = instant(row);
-    lease.renew_seq = count(row);
-    lease.expires_at = instant(row);
-    if (row.at_null())
-        row.skip();
-    else
-        lease.max_until = instant(row);
-    lease.meta = map(row);
-    return held;
+base::Bytes sealed(const Record& record, const ClockMark& saved) {
+    base::PayloadWriter out;
+    out.text(saved.boot_id);
+    out.number(static_cast<std::uint64_t>(saved.offset.count()));
+    out.bytes(kernel::encode(record));
+    return base::framed(base::FrameKind::record, out.take());
 }
 
-void bind_lease(Query& query, const kernel::HeldLease& held) {
-    const Lease& lease = held.lease;
-    query.bind(lease.lock_id.text()).bind(held.key_hash.digest).bind(lease.holder.text).bind(lease.holder.user);
-    query.bind(lease.operation).bind(lease.reason).bind(lease.ttl.count());
-    query.bind(number_of(lease.acquired_at)).bind(number_of(lease.renewed_at)).bind(number_of(lease.renew_seq));
-    query.bind(number_of(lease.expires_at));
-    lease.max_until ? query.bind(number_of(*lease.max_until)) : query.bind_null();
-    query.bind(to_json(lease.meta));
+std::optional<Stored<Record>> unsealed(base::ByteView bytes) {
+    const auto payload = base::only_frame(base::FrameKind::record, bytes);
+    if (!payload) return std::nullopt;
+    base::PayloadReader in(*payload);
+    ClockMark saved;
+    saved.boot_id = in.text();
+    saved.offset = milliseconds{static_cast<std::int64_t>(in.number())};
+    auto record = kernel::decode_record(in.bytes());
+    if (!record || !in.complete()) return std::nullopt;
+    return Stored<Record>{std::move(*record), std::move(saved)};
 }
 
-kernel::PendingAsk read_ask(Query& row) {
-    kernel::PendingAsk pending;
-    pending.ask.lock_id = lock_id(row);
-    pending.key_hash = {digest(row)};
-    pending.ask.asker = holder(row);
-    pending.ask.reason = row.text();
-    pending.ask.ttl = span(row);
-    pending.ask.asked_at = instant(row);
-    pending.ask.expires_at = instant(row);
-    return pending;
-}
-
-void bind_ask(Query& query, const kernel::PendingAsk& pending) {
-    const Override& ask = pending.ask;
-    query.bind(ask.lock_id.text()).bind(pending.key_hash.digest).bind(ask.asker.text).bind(ask.asker.user);
-    query.bind(ask.reason).bind(ask.ttl.count()).bind(number_of(ask.asked_at)).bind(number_of(ask.expires_at));
-}
-
-/// A group of columns that is NULL as a whole, or not at all.
-template <class T, class Read>
-std::optional<T> optional(Query& row, int columns, Read read) {
-    if (!row.at_null()) return read();
-    row.skip(columns);
-    return std::nullopt;
+/// Whether the columns that people read say the same as the record. All of them are looked at, one after the other.
+bool agrees(Query& row, const Record& record) {
+    const auto is = [&row](const auto& expected) { return row.at_null() ? (row.skip(), false) : expected(row); };
+    const auto number = [](std::int64_t value) { return [value](Query& column) { return column.number() == value; }; };
+    const auto text = [](std::string_view value) { return [value](Query& column) { return column.text() == value; }; };
+    if (!is(number(number_of(record.token.value)))) return false;
+    if (record.held) {
+        const Lease& lease = record.held->lease;
+        if (!is(text(lease.lock_id.text())) || !is(text(lease.holder.text)) || !is(text(lease.operation)) ||
+            !is(number(number_of(lease.acquired_at))) || !is(number(number_of(lease.expires_at))))
+            return false;
+    } else {
+        for (int column = 0; column < lease_columns; ++column, row.skip())
+            if (!row.at_null()) return false;
+    }
+    return is(number(number_of(record.seq)));
 }
 
 }  // namespace
 
 const std::string& lock_columns() {
-    static const std::string columns =
-        "name, token, "
-        "lock_id, key_hash, holder, user, operation, reason, ttl_ms, acquired_at, renewed_at, renew_seq, expires_at, "
-        "max_until, meta, "
-        "ended_lock_id, ended_key_hash, ended_how, "
-        "ask_lock_id, ask_key_hash, ask_holder, ask_user, ask_reason, ask_ttl_ms, ask_asked_at, ask_expires_at, "
-        "seq, chain, changed_at, boot_id, clock_offset_ms, crc";
+    static const std::string columns = "name, record, token, lock_id, holder, operation, acquired_at, expires_at, seq";
     return columns;
 }
 
@@ -207,25 +173,10 @@ Error unreadable(std::string_view lock, std::string_view what) {
 
 Result<Stored<Record>> read_record(Query& row) {
     const std::string text(row.text());
-    const auto name = LockName::parse(text);
-    if (!name) return std::unexpected(unreadable(text, "the record"));
-    Record record{.name = *name};
-    record.token = token(row);
-    record.held = optional<kernel::HeldLease>(row, lease_columns, [&] { return read_lease(row, record.token); });
-    record.ended = optional<kernel::Ended>(row, ended_columns, [&] {
-        const LockId id = lock_id(row);
-        const Digest key = digest(row);
-        return kernel::Ended{id, {key}, choice<Ending>(row, ending_names)};
-    });
-    record.pending = optional<kernel::PendingAsk>(row, ask_columns, [&] { return read_ask(row); });
-    record.seq = count(row);
-    record.chain = digest(row);
-    record.changed_at = instant(row);
-    ClockMark saved = mark(row);
-    const std::int64_t crc = row.number();
-    if (!row.intact() || crc != checksum(kernel::encode(record), record.name, saved))
+    auto stored = unsealed(row.blob());
+    if (!stored || stored->value.name.text() != text || !agrees(row, stored->value) || !row.intact())
         return std::unexpected(unreadable(text, "the record"));
-    return Stored<Record>{std::move(record), std::move(saved)};
+    return std::move(*stored);
 }
 
 Result<Stored<Ticket>> read_ticket(Query& row) {
@@ -267,18 +218,15 @@ Result<AuditEvent> read_event(Query& row) {
 }
 
 void bind_record(Query& query, const Record& record, const ClockMark& saved) {
-    query.bind(record.name.text()).bind(number_of(record.token.value));
-    record.held ? bind_lease(query, *record.held) : bind_nulls(query, lease_columns);
-    if (record.ended) {
-        const auto how = static_cast<std::size_t>(record.ended->how) - 1;
-        query.bind(record.ended->lock_id.text()).bind(record.ended->key_hash.digest).bind(ending_names.at(how));
+    query.bind(record.name.text()).bind(sealed(record, saved)).bind(number_of(record.token.value));
+    if (record.held) {
+        const Lease& lease = record.held->lease;
+        query.bind(lease.lock_id.text()).bind(lease.holder.text).bind(lease.operation);
+        query.bind(number_of(lease.acquired_at)).bind(number_of(lease.expires_at));
     } else {
-        bind_nulls(query, ended_columns);
+        for (int column = 0; column < lease_columns; ++column) query.bind_null();
     }
-    record.pending ? bind_ask(query, *record.pending) : bind_nulls(query, ask_columns);
-    query.bind(number_of(record.seq)).bind(record.chain).bind(number_of(record.changed_at));
-    bind_mark(query, saved);
-    query.bind(checksum(kernel::encode(record), record.name, saved));
+    query.bind(number_of(record.seq));
 }
 
 void bind_ticket(Query& query, const LockName& name, const Ticket& ticket, const ClockMark& saved) {

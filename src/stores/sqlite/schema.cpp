@@ -40,12 +40,13 @@ std::uint32_t checksum(std::string_view store_id, std::int64_t created_at) {
 
 Result<void> expect_our_objects(Database& database) {
     auto missing = expected_objects();
-    // SQLite's own tables (statistics of ANALYZE, indexes of keys) change no content.
-    Query objects(database, "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'");
+    Query objects(database, "SELECT name, sql FROM sqlite_schema");
     while (true) {
         const auto row = objects.step();
         if (!row) return std::unexpected(row.error());
         if (!*row) break;
+        // SQLite's own tables (statistics of ANALYZE, indexes of keys) change no content.
+        if (objects.text().starts_with("sqlite_")) continue;
         if (missing.erase(objects.text()) != 1)
             return fail(Errc::record_corrupt, "the database holds a table, index or trigger that is not Holdfast's");
     }
@@ -82,10 +83,11 @@ Result<std::optional<StoreId>> identify(Database& database) {
     if (!application) return std::unexpected(application.error());
     const auto format = database.number("PRAGMA user_version");
     if (!format) return std::unexpected(format.error());
-    const auto objects = database.number("SELECT count(*) FROM sqlite_schema");
-    if (!objects) return std::unexpected(objects.error());
-
-    if (*application == 0 && *format == 0 && *objects == 0) return std::nullopt;
+    if (*application == 0 && *format == 0) {
+        const auto objects = database.number("SELECT count(*) FROM sqlite_schema");
+        if (!objects) return std::unexpected(objects.error());
+        if (*objects == 0) return std::nullopt;
+    }
     if (*application != our_application)
         return fail(Errc::format_unsupported, "the file is a SQLite database of another program");
     if (*format != our_format)

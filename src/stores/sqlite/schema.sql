@@ -1,6 +1,7 @@
 -- Holdfast's tables in SQLite. Times are milliseconds of UTC, identities are UUIDs, hashes are SHA-256.
--- crc is CRC-32C over the whole row: a row that was changed by anything but Holdfast blocks its lock.
--- boot_id and clock_offset_ms say by which clock a row's deadlines were written.
+-- crc is CRC-32C over the whole row, and a record contradicts columns that do not belong to it: a row that was
+-- changed by anything but Holdfast blocks its lock. boot_id and clock_offset_ms say by which clock a row's
+-- deadlines were written.
 
 PRAGMA application_id = 1212957766;
 
@@ -14,43 +15,18 @@ CREATE TABLE holdfast_meta (
 ) STRICT;
 
 CREATE TABLE holdfast_locks (
-    name             TEXT    NOT NULL PRIMARY KEY CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 255),
-    token            INTEGER NOT NULL CHECK (token >= 0 AND token < 9007199254740992),
+    name         TEXT    NOT NULL PRIMARY KEY CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 255),
+    token        INTEGER NOT NULL CHECK (token >= 0 AND token < 9007199254740992),
     -- The lease; NULL while the lock is free.
-    lock_id          TEXT,
-    key_hash         BLOB,
-    holder           TEXT,
-    user             TEXT,
-    operation        TEXT,
-    reason           TEXT,
-    ttl_ms           INTEGER CHECK (ttl_ms >= 0),
-    acquired_at      INTEGER,
-    renewed_at       INTEGER,
-    renew_seq        INTEGER CHECK (renew_seq >= 0),
-    expires_at       INTEGER,
-    max_until        INTEGER,
-    meta             TEXT,
-    -- The lease before, and how it ended.
-    ended_lock_id    TEXT,
-    ended_key_hash   BLOB,
-    ended_how        TEXT    CHECK (ended_how IN ('released', 'stolen', 'broken', 'transferred')),
-    -- Who asks for the lock, and waits for an answer.
-    ask_lock_id      TEXT,
-    ask_key_hash     BLOB,
-    ask_holder       TEXT,
-    ask_user         TEXT,
-    ask_reason       TEXT,
-    ask_ttl_ms       INTEGER CHECK (ask_ttl_ms >= 0),
-    ask_asked_at     INTEGER,
-    ask_expires_at   INTEGER,
-    -- The newest audit event: number, hash, time.
-    seq              INTEGER NOT NULL CHECK (seq >= 1),
-    chain            BLOB    NOT NULL,
-    changed_at       INTEGER NOT NULL,
-    boot_id          TEXT    NOT NULL,
-    clock_offset_ms  INTEGER NOT NULL,
-    crc              INTEGER NOT NULL,
-    CHECK ((lock_id IS NULL) = (key_hash IS NULL)),
+    lock_id      TEXT,
+    holder       TEXT,
+    operation    TEXT,
+    acquired_at  INTEGER,
+    expires_at   INTEGER,
+    -- The number of the newest audit event.
+    seq          INTEGER NOT NULL CHECK (seq >= 1),
+    -- All that Holdfast knows of the lock, these columns included, with a checksum.
+    record       BLOB    NOT NULL,
     CHECK ((lock_id IS NULL) = (expires_at IS NULL))
 ) STRICT, WITHOUT ROWID;
 

@@ -1,7 +1,9 @@
 #include "stores/sqlite/steps.hpp"
 
 #include "kernel/step.hpp"
+#include "stores/sqlite/log_file.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace holdfast::stores::sqlite {
@@ -58,12 +60,14 @@ Result<void> save(Tables& tables, const Loaded& loaded, const Decision& decision
     // lost the date would grant it one more ttl at every look.
     const bool pins = loaded.of_earlier_boot && before.held && !decision.record;
     if (decision.record || pins) {
-        effects.changed = true;
+        effects.changed = effects.changed_lock = true;
         const auto put = tables.put_record(decision.record ? *decision.record : before, before.seq == 0, moment);
         if (!put) return put;
     }
-    for (const AuditEvent& event : decision.events)
+    for (const AuditEvent& event : decision.events) {
+        effects.changed_lock = true;
         if (auto added = tables.add_event(event); !added) return added;
+    }
     if (!decision.record && !decision.put_ticket && !decision.drop_ticket) return {};
     return save_queue(tables, loaded, decision, moment, effects);
 }
@@ -103,6 +107,9 @@ Result<std::vector<Reply>> run_steps(Session& session, std::span<const Request> 
     }
     if (!effects.changed) return replies;
     if (auto found = find_next(session.tables(), moment, effects); !found) return std::unexpected(found.error());
+    // Those who wait do not outlive a power cut, so their places need not. A later commit takes them along.
+    std::optional<UnsyncedCommits> only_places;
+    if (!effects.changed_lock) only_places.emplace(session.database().handle());
     if (auto done = transaction->commit(); !done) return std::unexpected(done.error());
     return replies;
 }

@@ -11,6 +11,7 @@ namespace holdfast::stores::sqlite {
 /// What a batch did, beside its replies.
 struct Effects {
     bool changed = false;
+    bool changed_lock = false;     ///< And not only places in a queue.
     std::vector<LockId> gone;      ///< Tickets that were removed.
     std::vector<LockName> opened;  ///< Locks that somebody in their queue may now take.
     std::vector<LockId> next;      ///< The first in those queues.

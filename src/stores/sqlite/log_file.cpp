@@ -1,0 +1,149 @@
+#include "stores/sqlite/log_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+namespace holdfast::stores::sqlite {
+namespace {
+
+constexpr int header_size = 32;
+using Header = std::array<char, header_size>;
+
+/// What SQLite takes for a file. The real one follows it in the same memory.
+struct LogFile {
+    sqlite3_file base;
+    Header header;        ///< As we wrote it; the salt in it tells one log from another.
+    sqlite3_int64 end;    ///< Behind the last byte that was written without a gap, by us alone; 0: others wrote, too.
+    bool is_only_header;  ///< Of a log in a file that was empty.
+    bool is_dirty;        ///< Written and not synced.
+    bool leaves_to_the_next;  ///< See UnsyncedCommits.
+};
+
+LogFile& log(sqlite3_file* file) { return *reinterpret_cast<LogFile*>(file); }
+sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<sqlite3_file*>(&log(file) + 1); }
+const sqlite3_io_methods& methods(sqlite3_file* file) { return *real(file)->pMethods; }
+
+int close(sqlite3_file* file) { return methods(file).xClose(real(file)); }
+int read(sqlite3_file* file, void* to, int size, sqlite3_int64 from) {
+    return methods(file).xRead(real(file), to, size, from);
+}
+int truncate(sqlite3_file* file, sqlite3_int64 size) {
+    log(file).end = 0;
+    log(file).is_dirty = true;
+    return methods(file).xTruncate(real(file), size);
+}
+int file_size(sqlite3_file* file, sqlite3_int64* size) { return methods(file).xFileSize(real(file), size); }
+
+int write(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
+    LogFile& self = log(file);
+    self.is_only_header = false;
+    if (at == 0 && size == header_size) {
+        sqlite3_int64 before = -1;
+        self.is_only_header = file_size(file, &before) == SQLITE_OK && before == 0;
+        std::memcpy(self.header.data(), from, header_size);
+        self.end = header_size;
+    } else {
+        // SQLite may write a frame again, or its checksum, but a gap belongs to somebody else.
+        self.end = at <= self.end ? std::max(self.end, at + size) : 0;
+    }
+    self.is_dirty = true;
+    return methods(file).xWrite(real(file), from, size, at);
+}
+
+/// Whether all that is in the file was written by us, and nobody has begun another log in it.
+bool is_ours_alone(sqlite3_file* file) {
+    Header found{};
+    sqlite3_int64 size = -1;
+    return log(file).end >= header_size && file_size(file, &size) == SQLITE_OK && size == log(file).end &&
+           read(file, found.data(), header_size, 0) == SQLITE_OK && found == log(file).header;
+}
+
+int sync(sqlite3_file* file, int flags) {
+    LogFile& self = log(file);
+    if (self.is_only_header || self.leaves_to_the_next) return SQLITE_OK;
+    if (!self.is_dirty && is_ours_alone(file)) return SQLITE_OK;
+    const int rc = methods(file).xSync(real(file), flags);
+    // After a failed one nobody knows what the disk has.
+    self.is_dirty = rc != SQLITE_OK;
+    return rc;
+}
+
+int lock(sqlite3_file* file, int level) { return methods(file).xLock(real(file), level); }
+int unlock(sqlite3_file* file, int level) { return methods(file).xUnlock(real(file), level); }
+int check_reserved_lock(sqlite3_file* file, int* is_locked) {
+    return methods(file).xCheckReservedLock(real(file), is_locked);
+}
+int file_control(sqlite3_file* file, int what, void* argument) {
+    return methods(file).xFileControl(real(file), what, argument);
+}
+int sector_size(sqlite3_file* file) { return methods(file).xSectorSize(real(file)); }
+int device_characteristics(sqlite3_file* file) { return methods(file).xDeviceCharacteristics(real(file)); }
+
+constexpr sqlite3_io_methods log_methods{1,
+                                         close,
+                                         read,
+                                         write,
+                                         truncate,
+                                         sync,
+                                         file_size,
+                                         lock,
+                                         unlock,
+                                         check_reserved_lock,
+                                         file_control,
+                                         sector_size,
+                                         device_characteristics,
+                                         nullptr,
+                                         nullptr,
+                                         nullptr,
+                                         nullptr,
+                                         nullptr,
+                                         nullptr};
+
+sqlite3_vfs& usual_vfs() {
+    static sqlite3_vfs* const usual = sqlite3_vfs_find(nullptr);
+    if (usual == nullptr) std::abort();  // SQLite without any files is not what this was built for.
+    return *usual;
+}
+
+int open(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int flags, int* flags_out) {
+    if ((flags & SQLITE_OPEN_WAL) == 0) return usual_vfs().xOpen(&usual_vfs(), path, file, flags, flags_out);
+    log(file) = {};
+    real(file)->pMethods = nullptr;
+    const int rc = usual_vfs().xOpen(&usual_vfs(), path, real(file), flags, flags_out);
+    // SQLite closes what has methods, also after an error.
+    if (real(file)->pMethods != nullptr) file->pMethods = &log_methods;
+    return rc;
+}
+
+LogFile* log_of(sqlite3* connection) {
+    sqlite3_file* file = nullptr;
+    if (sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK) return nullptr;
+    return file != nullptr && file->pMethods == &log_methods ? &log(file) : nullptr;
+}
+
+}  // namespace
+
+const char* vfs_with_spared_syncs() {
+    static sqlite3_vfs ours = [] {
+        sqlite3_vfs vfs = usual_vfs();
+        vfs.zName = "holdfast";
+        vfs.szOsFile += static_cast<int>(sizeof(LogFile));
+        vfs.xOpen = open;
+        vfs.pNext = nullptr;
+        return vfs;
+    }();
+    static const int registered = sqlite3_vfs_register(&ours, 0);
+    return registered == SQLITE_OK ? ours.zName : nullptr;
+}
+
+UnsyncedCommits::UnsyncedCommits(sqlite3* connection) : connection_(connection) {
+    if (LogFile* file = log_of(connection_)) file->leaves_to_the_next = true;
+}
+
+UnsyncedCommits::~UnsyncedCommits() {
+    if (LogFile* file = log_of(connection_)) file->leaves_to_the_next = false;
+}
+
+}  // namespace holdfast::stores::sqlite

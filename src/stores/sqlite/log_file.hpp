@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sqlite3.h>
+
+/// SQLite's write-ahead log without the syncs that protect nothing.
+///
+/// With `synchronous=FULL` SQLite syncs the log more often than a store of ours needs it:
+/// - A log's header before its first frame. That keeps frames of an older log in the same file from being read as newer
+///   ones. In a file that was empty there are none, and the commit syncs header and frames together.
+/// - The log before it is moved into the database, even if every commit in it has been synced.
+/// - A commit that changed nothing but places in the queue. Who waits in it does not outlive a power cut either, and
+/// the
+///   next commit that counts syncs the same file.
+namespace holdfast::stores::sqlite {
+
+/// The name under which SQLite finds these files: for `sqlite3_open_v2`.
+[[nodiscard]] const char* vfs_with_spared_syncs();
+
+/// While it lives, commits of this connection are not synced. Those that follow are, and with them these.
+class UnsyncedCommits {
+public:
+    explicit UnsyncedCommits(sqlite3* connection);
+    UnsyncedCommits(const UnsyncedCommits&) = delete;
+    UnsyncedCommits& operator=(const UnsyncedCommits&) = delete;
+    ~UnsyncedCommits();
+
+private:
+    sqlite3* connection_;
+};
+
+}  // namespace holdfast::stores::sqlite
