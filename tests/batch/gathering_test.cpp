@@ -5,8 +5,9 @@
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <latch>
 #include <thread>
@@ -20,16 +21,28 @@ using Replies = Result<std::vector<Reply>>;
 /// Refuses each request with its own lock's name, after the test has let it.
 class Held {
 public:
-    Replies answer(std::span<const Request> requests) {
+    stores::Gathering::Attempt answer(std::span<const Request> requests) {
         std::unique_lock lock(mutex_);
         batches_.push_back(requests.size());
         changed_.notify_all();
+        const bool busy =
+            busy_ && std::ranges::any_of(requests, [&](const Request& request) { return name_of(request) == *busy_; });
+        // Who does not wait for a lock does not wait for the test either, if it is that lock.
+        changed_.wait(lock, [&] { return open_ || (busy && requests.size() == 1); });
+        if (busy) return std::unexpected(stores::Setback{{Errc::store_unavailable, "busy"}, true, {*busy_}});
+        if (fails_ && requests.size() > 1) return std::unexpected(stores::Setback{*fails_});
+        return replies_to(requests);
+    }
+    Replies answer_alone(std::span<const Request> requests) {
+        std::unique_lock lock(mutex_);
+        for (const Request& request : requests) alone_.push_back(name_of(request).text());
+        changed_.notify_all();
         changed_.wait(lock, [&] { return open_; });
-        if (fails_ && requests.size() > 1) return std::unexpected(*fails_);
-        std::vector<Reply> replies;
-        for (const Request& request : requests)
-            replies.push_back(std::unexpected(Error{Errc::lock_conflict, name_of(request).text()}));
-        return replies;
+        return replies_to(requests);
+    }
+    void await_alone(std::size_t count) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return alone_.size() >= count; });
     }
     void await_batches(std::size_t count) {
         std::unique_lock lock(mutex_);
@@ -40,19 +53,35 @@ public:
         open_ = true;
         changed_.notify_all();
     }
+    /// Somebody else has this lock in hand.
+    void make_busy(const std::string& name) { busy_ = tests::lock(name); }
     void fail_when_shared(Errc code) { fails_ = Error{code, "together"}; }
     /// How many requests each call had.
     std::vector<std::size_t> batches() {
         const std::scoped_lock lock(mutex_);
         return batches_;
     }
+    /// The locks that were asked for alone.
+    std::vector<std::string> alone() {
+        const std::scoped_lock lock(mutex_);
+        return alone_;
+    }
 
 private:
+    static std::vector<Reply> replies_to(std::span<const Request> requests) {
+        std::vector<Reply> replies;
+        for (const Request& request : requests)
+            replies.push_back(std::unexpected(Error{Errc::lock_conflict, name_of(request).text()}));
+        return replies;
+    }
+
     std::mutex mutex_;
     std::condition_variable changed_;
     bool open_ = false;
     std::optional<Error> fails_{};
+    std::optional<LockName> busy_{};
     std::vector<std::size_t> batches_{};
+    std::vector<std::string> alone_{};
 };
 
 class GatheringTest : public testing::Test {
@@ -65,8 +94,10 @@ protected:
             answer = gathering_.apply({&request, 1}, deadline);
         });
     }
-    /// Two are under way, and wait for the test.
+    /// One went alone and two are under way, and all wait for the test.
     void fill() {
+        ask("alone");
+        held_.await_alone(1);
         ask("first");
         held_.await_batches(1);
         ask("second");
@@ -79,7 +110,8 @@ protected:
     const Replies& answer(std::size_t i) { return *answers_[i]; }
 
     Held held_;
-    stores::Gathering gathering_{host_clock(), [this](auto requests, Deadline) { return held_.answer(requests); }};
+    stores::Gathering gathering_{host_clock(), [this](auto requests, Deadline) { return held_.answer(requests); },
+                                 [this](auto requests, Deadline) { return held_.answer_alone(requests); }};
     std::vector<std::unique_ptr<Replies>> answers_{};
     std::vector<std::jthread> threads_{};
 };
@@ -89,9 +121,9 @@ TEST_F(GatheringTest, EverybodyGetsTheAnswerToTheirOwnQuestion) {
     for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i));
     finish();
     for (std::size_t i = 0; i < 20; ++i) {
-        ASSERT_TRUE(answer(i + 2)) << answer(i + 2).error().message;
-        ASSERT_EQ(answer(i + 2)->size(), 1U);
-        EXPECT_EQ(answer(i + 2)->front().error().message, "lock " + std::to_string(i));
+        ASSERT_TRUE(answer(i + 3)) << answer(i + 3).error().message;
+        ASSERT_EQ(answer(i + 3)->size(), 1U);
+        EXPECT_EQ(answer(i + 3)->front().error().message, "lock " + std::to_string(i));
     }
 }
 
@@ -100,7 +132,46 @@ TEST_F(GatheringTest, AFailureThatChangedNothingIsNotShared) {
     fill();
     for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i));
     finish();
-    for (std::size_t i = 0; i < 20; ++i) EXPECT_TRUE(answer(i + 2)) << answer(i + 2).error().message;
+    for (std::size_t i = 0; i < 20; ++i) EXPECT_TRUE(answer(i + 3)) << answer(i + 3).error().message;
+}
+
+TEST_F(GatheringTest, AnOutcomeThatNobodyKnowsIsUnknownToAllWhoWereSentTogether) {
+    held_.fail_when_shared(Errc::outcome_unknown);
+    fill();
+    for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i));
+    // The first of them that goes has waited for the others.
+    held_.await_batches(3);
+    finish();
+    const auto batches = held_.batches();
+    const auto unknown = std::ranges::count_if(
+        answers_, [](const auto& answer) { return !*answer && answer->error().code == Errc::outcome_unknown; });
+    std::size_t shared = 0;
+    for (const std::size_t batch : batches) shared += batch > 1 ? batch : 0;
+    EXPECT_EQ(static_cast<std::size_t>(unknown), shared);
+    EXPECT_THAT(held_.alone(), testing::ElementsAre("alone")) << "what may have been done is not done again";
+}
+
+TEST_F(GatheringTest, OnlyWhoAsksForABusyLockIsSentAlone) {
+    held_.make_busy("lock 7");
+    fill();
+    for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i));
+    finish();
+    for (std::size_t i = 0; i < 20; ++i) {
+        ASSERT_TRUE(answer(i + 3)) << answer(i + 3).error().message;
+        EXPECT_EQ(answer(i + 3)->front().error().message, "lock " + std::to_string(i));
+    }
+    EXPECT_THAT(held_.alone(), testing::ElementsAre("alone", "lock 7"));
+}
+
+TEST_F(GatheringTest, WhoWaitsForABusyLockTakesNobodysPlace) {
+    held_.make_busy("busy");
+    for (int i = 0; i < 3; ++i) ask("busy");
+    held_.await_alone(3);
+    // Somebody without time would not be sent if the two were still under way; see below.
+    ask("other", Deadline::in(host_clock(), 0ms));
+    held_.await_batches(3);
+    finish();
+    EXPECT_TRUE(answer(3));
 }
 
 TEST_F(GatheringTest, AStuckBatchDoesNotHoldUpTheOthers) {
@@ -109,7 +180,7 @@ TEST_F(GatheringTest, AStuckBatchDoesNotHoldUpTheOthers) {
     // Nothing comes back before this one has left.
     held_.await_batches(3);
     finish();
-    EXPECT_TRUE(answer(2));
+    EXPECT_TRUE(answer(3));
 }
 
 TEST_F(GatheringTest, WhoHasNoTimeLeftIsNotSent) {

@@ -1,5 +1,7 @@
 #include "stores/batch/gathering.hpp"
 
+#include "kernel/step.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 
@@ -18,6 +20,11 @@ constexpr milliseconds longest_sleep{1000};
 
 std::unexpected<Error> unknown() {
     return fail(Errc::outcome_unknown, "the change was sent with others, and the answer has not come in time");
+}
+
+bool asks_for(const Request& request, const std::vector<LockName>& locks) {
+    const auto is_among = [&](const LockName& name) { return std::ranges::find(locks, name) != locks.end(); };
+    return is_among(name_of(request)) || std::ranges::any_of(kernel::others_of(request), is_among);
 }
 
 }  // namespace
@@ -45,18 +52,43 @@ private:
     Gathering& gathering_;
 };
 
-Gathering::Gathering(const Clock& clock, Apply apply) : clock_(clock), apply_(std::move(apply)) {}
+Gathering::Gathering(const Clock& clock, Together together, Alone alone, bool may_wait)
+    : clock_(clock), together_(std::move(together)), alone_(std::move(alone)), may_wait_(may_wait) {}
+
+Gathering::Gathering(const Clock& clock, Together together, Alone alone)
+    : Gathering(clock, std::move(together), std::move(alone), true) {}
+
+Gathering::Gathering(const Clock& clock, const Alone& apply)
+    : Gathering(
+          clock,
+          [apply](auto requests, Deadline deadline) -> Attempt {
+              auto replies = apply(requests, deadline);
+              if (!replies) return std::unexpected(Setback{std::move(replies.error())});
+              return std::move(*replies);
+          },
+          apply, false) {}
 
 Gathering::~Gathering() = default;
 
 Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, Deadline deadline) {
     using State = Call::State;
     std::unique_lock lock(mutex_);
+    // However long it waits, the next one finds as much room as if it were not there.
+    if (may_wait_ && under_way_ == 0 && !one_waits_) {
+        one_waits_ = true;
+        lock.unlock();
+        return go_alone(requests, deadline);
+    }
     if (under_way_ < most_under_way && waiting_.empty()) {
         ++under_way_;
         lock.unlock();
-        const UnderWay until_here(*this);
-        return apply_(requests, deadline);
+        Attempt attempt = [&] {
+            const UnderWay until_here(*this);
+            return together_(requests, deadline);
+        }();
+        if (attempt) return std::move(*attempt);
+        if (attempt.error().busy) return alone_(requests, deadline);
+        return std::unexpected(std::move(attempt.error().error));
     }
 
     const auto call = std::make_shared<Call>(std::vector<Request>(requests.begin(), requests.end()), deadline);
@@ -71,12 +103,12 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
         sleep(longest_gathering);
     }
     if (call->state == State::waiting) {
-        const Group group = take(call);
+        Group group = take(call);
         ++under_way_;
         lock.unlock();
         {
             const UnderWay until_here(*this);
-            lead(group);
+            lead(std::move(group));
         }
         lock.lock();
     }
@@ -86,7 +118,18 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
     }
     if (call->state == State::answered) return std::move(call->replies);
     lock.unlock();
-    return apply_(requests, deadline);
+    return alone_(requests, deadline);
+}
+
+Result<std::vector<Reply>> Gathering::go_alone(std::span<const Request> requests, Deadline deadline) {
+    struct Until {
+        Gathering& gathering;
+        ~Until() {
+            const std::scoped_lock lock(gathering.mutex_);
+            gathering.one_waits_ = false;
+        }
+    } const until_here{*this};
+    return alone_(requests, deadline);
 }
 
 Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
@@ -102,28 +145,52 @@ Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
     return group;
 }
 
-void Gathering::lead(const Group& group) {
-    std::vector<Request> requests;
-    for (const auto& call : group) requests.insert(requests.end(), call->requests.begin(), call->requests.end());
+void Gathering::lead(Group group) {
+    const Deadline deadline = group.front()->deadline;
     try {
-        arrive(group, apply_(requests, group.front()->deadline));
+        Attempt attempt = ask(group, deadline);
+        // The others go on without those whose locks are busy. Once: who meets the next such lock waits by himself.
+        if (!attempt && attempt.error().busy && send_away(group, attempt.error().busy_locks) && !group.empty())
+            attempt = ask(group, deadline);
+        arrive(group, attempt);
     } catch (...) {
         // Nobody may be left waiting for ever.
-        arrive(group, unknown());
+        arrive(group, std::unexpected(Setback{unknown().error()}));
         throw;
     }
 }
 
-void Gathering::arrive(const Group& group, const Result<std::vector<Reply>>& replies) {
+Gathering::Attempt Gathering::ask(const Group& group, Deadline deadline) {
+    std::vector<Request> requests;
+    for (const auto& call : group) requests.insert(requests.end(), call->requests.begin(), call->requests.end());
+    return together_(requests, deadline);
+}
+
+bool Gathering::send_away(Group& group, const std::vector<LockName>& locks) {
     const std::scoped_lock lock(mutex_);
-    const bool is_shared = replies || replies.error().code == Errc::outcome_unknown || group.size() == 1;
+    const auto away = std::ranges::stable_partition(group, [&](const auto& call) {
+        return std::ranges::none_of(call->requests, [&](const Request& one) { return asks_for(one, locks); });
+    });
+    for (const auto& call : away) {
+        call->state = Call::State::failed;
+        call->changed.notify_one();
+    }
+    const bool any = !away.empty();
+    group.erase(away.begin(), away.end());
+    return any;
+}
+
+void Gathering::arrive(const Group& group, const Attempt& attempt) {
+    const std::scoped_lock lock(mutex_);
+    const bool is_unknown = !attempt && attempt.error().error.code == Errc::outcome_unknown;
+    const bool is_shared = attempt || is_unknown || (group.size() == 1 && !attempt.error().busy);
     std::size_t at = 0;
     for (const auto& call : group) {
-        if (is_shared && replies) {
-            const auto begin = replies->begin() + static_cast<std::ptrdiff_t>(at);
+        if (is_shared && attempt) {
+            const auto begin = attempt->begin() + static_cast<std::ptrdiff_t>(at);
             call->replies = std::vector<Reply>(begin, begin + static_cast<std::ptrdiff_t>(call->requests.size()));
         } else if (is_shared) {
-            call->replies = std::unexpected(replies.error());
+            call->replies = std::unexpected(attempt.error().error);
         }
         at += call->requests.size();
         call->state = is_shared ? Call::State::answered : Call::State::failed;
