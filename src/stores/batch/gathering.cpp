@@ -13,6 +13,9 @@ using std::chrono::milliseconds;
 /// One is at the server while the next is made.
 constexpr std::size_t most_under_way = 2;
 constexpr std::size_t most_requests = 128;
+/// A second batch that is smaller than the first is not worth its round trips, as those who were answered just now come
+/// back one by one. After this long it goes all the same.
+constexpr milliseconds patience_with_room{2};
 /// Who has waited so long to be taken goes by itself: a connection that is stuck must not hold up those that are not.
 constexpr milliseconds longest_gathering{100};
 /// A clock that is moved by hand does not wake anybody.
@@ -43,13 +46,14 @@ struct Gathering::Call {
 /// A batch that is under way, until this goes.
 class Gathering::UnderWay {
 public:
-    explicit UnderWay(Gathering& gathering) : gathering_(gathering) {}
+    UnderWay(Gathering& gathering, std::size_t calls) : gathering_(gathering), calls_(calls) {}
     UnderWay(const UnderWay&) = delete;
     UnderWay& operator=(const UnderWay&) = delete;
-    ~UnderWay() { gathering_.leave(); }
+    ~UnderWay() { gathering_.leave(calls_); }
 
 private:
     Gathering& gathering_;
+    const std::size_t calls_;
 };
 
 Gathering::Gathering(const Clock& clock, Together together, Alone alone, bool may_wait)
@@ -74,16 +78,16 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
     using State = Call::State;
     std::unique_lock lock(mutex_);
     // However long it waits, the next one finds as much room as if it were not there.
-    if (may_wait_ && under_way_ == 0 && !one_waits_) {
+    if (may_wait_ && under_way_ == 0 && waiting_.empty() && !one_waits_) {
         one_waits_ = true;
         lock.unlock();
         return go_alone(requests, deadline);
     }
-    if (under_way_ < most_under_way && waiting_.empty()) {
-        ++under_way_;
+    if (waiting_.empty() && is_worth_it(1)) {
+        enter(1);
         lock.unlock();
         Attempt attempt = [&] {
-            const UnderWay until_here(*this);
+            const UnderWay until_here(*this, 1);
             return together_(requests, deadline);
         }();
         if (attempt) return std::move(*attempt);
@@ -93,21 +97,27 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
 
     const auto call = std::make_shared<Call>(std::vector<Request>(requests.begin(), requests.end()), deadline);
     waiting_.push_back(call);
+    const Deadline with_room = Deadline::in(host_clock(), patience_with_room);
     const Deadline patience = Deadline::in(host_clock(), longest_gathering);
+    const auto may_go = [&] {
+        const bool has_room = under_way_ < most_under_way && with_room.passed(host_clock());
+        return is_worth_it(waiting_.size()) || has_room || patience.passed(host_clock());
+    };
     const auto sleep = [&](milliseconds most) {
         call->changed.wait_for(lock, std::min(deadline.remaining(clock_), most));
     };
-    while (call->state == State::waiting && under_way_ >= most_under_way && !patience.passed(host_clock())) {
+    while (call->state == State::waiting && !may_go()) {
         if (deadline.passed(clock_) && withdraw(call))
             return fail(Errc::store_unavailable, "the store is busy with other requests; nothing was changed");
-        sleep(longest_gathering);
+        sleep(with_room.passed(host_clock()) ? longest_gathering : patience_with_room);
     }
     if (call->state == State::waiting) {
         Group group = take(call);
-        ++under_way_;
+        const std::size_t calls = group.size();
+        enter(calls);
         lock.unlock();
         {
-            const UnderWay until_here(*this);
+            const UnderWay until_here(*this, calls);
             lead(std::move(group));
         }
         lock.lock();
@@ -198,9 +208,19 @@ void Gathering::arrive(const Group& group, const Attempt& attempt) {
     }
 }
 
-void Gathering::leave() {
+bool Gathering::is_worth_it(std::size_t calls) const {
+    return under_way_ == 0 || (under_way_ < most_under_way && calls >= calls_under_way_);
+}
+
+void Gathering::enter(std::size_t calls) {
+    ++under_way_;
+    calls_under_way_ += calls;
+}
+
+void Gathering::leave(std::size_t calls) {
     const std::scoped_lock lock(mutex_);
     --under_way_;
+    calls_under_way_ -= calls;
     if (!waiting_.empty()) waiting_.front()->changed.notify_one();
 }
 

@@ -56,8 +56,12 @@ private:
     /// Takes those out of the group who ask for one of `locks`, and sends them alone. False if there are none.
     [[nodiscard]] bool send_away(Group& group, const std::vector<LockName>& locks);
     void arrive(const Group& group, const Attempt& attempt);
+    /// Whether a batch of so many should go now. Needs mutex_.
+    [[nodiscard]] bool is_worth_it(std::size_t calls) const;
+    /// A batch goes. Needs mutex_.
+    void enter(std::size_t calls);
     /// Makes room for the next batch.
-    void leave();
+    void leave(std::size_t calls);
     [[nodiscard]] Result<std::vector<Reply>> go_alone(std::span<const Request> requests, Deadline deadline);
     /// Stops waiting to be taken. False if it has been.
     [[nodiscard]] bool withdraw(const std::shared_ptr<Call>& call);
@@ -67,8 +71,9 @@ private:
     const Alone alone_;
     const bool may_wait_;  ///< Whether the two differ.
     std::mutex mutex_;
-    bool one_waits_ = false;     ///< Guarded by mutex_. Somebody went alone, as there was nobody else.
-    std::size_t under_way_ = 0;  ///< Guarded by mutex_.
+    bool one_waits_ = false;           ///< Guarded by mutex_. Somebody went alone, as there was nobody else.
+    std::size_t under_way_ = 0;        ///< Guarded by mutex_. Batches,
+    std::size_t calls_under_way_ = 0;  ///< Guarded by mutex_. and the calls in them.
     std::deque<std::shared_ptr<Call>> waiting_{};  ///< Guarded by mutex_.
 };
 
