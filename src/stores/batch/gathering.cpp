@@ -109,7 +109,9 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
     while (call->state == State::waiting && !may_go()) {
         if (deadline.passed(clock_) && withdraw(call))
             return fail(Errc::store_unavailable, "the store is busy with other requests; nothing was changed");
-        sleep(with_room.passed(host_clock()) ? longest_gathering : patience_with_room);
+        // Where there is room the first in line goes soon, with all the others. Otherwise it is told when there is.
+        const bool goes_soon = under_way_ < most_under_way && waiting_.front() == call;
+        sleep(goes_soon ? patience_with_room : longest_gathering);
     }
     if (call->state == State::waiting) {
         Group group = take(call);
