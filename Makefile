@@ -54,10 +54,11 @@ test: packages ## Run every test, also under ASan, UBSan and TSan
 	@echo "holdfast: all tests passed: release, asan+ubsan, tsan, and the style of sources and scripts"
 
 packages:
-	@scripts/install-packages.sh build test lint
+	@scripts/install-packages.sh build test lint bench
 
+# With the benchmarks, so that they cannot rot between measurements.
 build-release:
-	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@scripts/configure.sh release HOLDFAST_TESTS=ON HOLDFAST_BENCH=ON
 	@cmake --build build --target all all_verify_interface_header_sets
 
 run-release:

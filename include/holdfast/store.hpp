@@ -69,6 +69,9 @@ public:
     /// batch costs one round trip and one durable write, so callers with many requests should send
     /// them together. A granted reply means that the change is as durable as the store's grade says.
     ///
+    /// Nothing is decided after the deadline, however long the call was held up on its way: then it is
+    /// `store_unavailable`.
+    ///
     /// An error of the whole call means that no answer arrived: `store_unavailable` if nothing was
     /// changed, `outcome_unknown` if some requests may have been applied. Data that cannot be read is
     /// `record_corrupt`, never a free lock.

@@ -27,7 +27,13 @@ Result<FileLock> FileLock::take(int fd, const Clock& clock, Deadline deadline) {
     // is one of many, and a thousand that try a thousand times a second would keep the owner from finishing.
     for (microseconds pause{20};; pause = std::min(pause * 2, microseconds{20'000})) {
         struct flock lock = whole_file(F_WRLCK);
-        if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return FileLock(fd);
+        if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+            FileLock taken(fd);
+            // Whoever asked may have been stopped since, and counts on nothing happening after its deadline.
+            if (deadline.passed(clock))
+                return fail(Errc::store_unavailable, "the time for this call is over; nothing was changed");
+            return taken;
+        }
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
             return std::unexpected(os_error(errno, "lock the store"));
         if (deadline.passed(clock))

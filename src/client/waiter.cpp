@@ -71,7 +71,7 @@ public:
         if (former_) batch.emplace_back(Cancel{request_.name, *former_});
         batch.emplace_back(request_);
         const Boottime sent_at = clock_.boottime();
-        auto replies = store_.apply(batch, Deadline::in(clock_, call_timeout));
+        auto replies = store_.apply(batch, time_to_ask());
         if (replies) former_.reset();
         const Reply reply = replies ? std::move(replies->back()) : std::unexpected(replies.error());
         if (reply) return Granted{*reply, sent_at, request_.as};
@@ -103,6 +103,13 @@ public:
 private:
     [[nodiscard]] bool doubt_is_stale() const {
         return doubted_since_ && clock_.boottime() >= *doubted_since_ + request_.ttl.time();
+    }
+
+    /// What it says to a store that was stopped must not count when the doubt has become stale in the meantime.
+    [[nodiscard]] Deadline time_to_ask() const {
+        Deadline enough = Deadline::in(clock_, call_timeout);
+        if (doubted_since_) enough.at = std::min(enough.at, *doubted_since_ + request_.ttl.time());
+        return enough;
     }
 
     void become_another() {

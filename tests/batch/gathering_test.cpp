@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <latch>
+#include <map>
 #include <thread>
 
 namespace holdfast::tests {
@@ -21,9 +22,10 @@ using Replies = Result<std::vector<Reply>>;
 /// Refuses each request with its own lock's name, after the test has let it.
 class Held {
 public:
-    stores::Gathering::Attempt answer(std::span<const Request> requests) {
+    stores::Gathering::Attempt answer(std::span<const Request> requests, Deadline deadline) {
         std::unique_lock lock(mutex_);
         batches_.push_back(requests.size());
+        for (const Request& request : requests) deadlines_[name_of(request).text()] = deadline.at;
         changed_.notify_all();
         const bool busy =
             busy_ && std::ranges::any_of(requests, [&](const Request& request) { return name_of(request) == *busy_; });
@@ -34,9 +36,12 @@ public:
         if (fails_ && requests.size() > 1) return std::unexpected(stores::Setback{*fails_});
         return replies_to(requests);
     }
-    Replies answer_alone(std::span<const Request> requests) {
+    Replies answer_alone(std::span<const Request> requests, Deadline deadline) {
         std::unique_lock lock(mutex_);
-        for (const Request& request : requests) alone_.push_back(name_of(request).text());
+        for (const Request& request : requests) {
+            alone_.push_back(name_of(request).text());
+            deadlines_[name_of(request).text()] = deadline.at;
+        }
         changed_.notify_all();
         changed_.wait(lock, [&] { return open_; });
         return replies_to(requests);
@@ -67,6 +72,11 @@ public:
         const std::scoped_lock lock(mutex_);
         return batches_;
     }
+    /// Of the last call that had a request for this lock.
+    Boottime deadline_of(const std::string& name) {
+        const std::scoped_lock lock(mutex_);
+        return deadlines_.at(name);
+    }
     /// The locks that were asked for alone.
     std::vector<std::string> alone() {
         const std::scoped_lock lock(mutex_);
@@ -89,6 +99,7 @@ private:
     std::optional<LockName> busy_{};
     std::vector<std::size_t> batches_{};
     std::vector<std::string> alone_{};
+    std::map<std::string, Boottime> deadlines_{};
 };
 
 class GatheringTest : public testing::Test {
@@ -117,8 +128,9 @@ protected:
     const Replies& answer(std::size_t i) { return *answers_[i]; }
 
     Held held_;
-    stores::Gathering gathering_{host_clock(), [this](auto requests, Deadline) { return held_.answer(requests); },
-                                 [this](auto requests, Deadline) { return held_.answer_alone(requests); }};
+    stores::Gathering gathering_{
+        host_clock(), [this](auto requests, Deadline deadline) { return held_.answer(requests, deadline); },
+        [this](auto requests, Deadline deadline) { return held_.answer_alone(requests, deadline); }};
     std::vector<std::unique_ptr<Replies>> answers_{};
     std::vector<std::jthread> threads_{};
 };
@@ -187,6 +199,14 @@ TEST_F(GatheringTest, AStuckBatchDoesNotHoldUpTheOthers) {
     held_.await_batches(3);
     finish();
     EXPECT_TRUE(answer(3));
+}
+
+TEST_F(GatheringTest, NobodysRequestIsCarriedOutAfterItsOwnDeadline) {
+    fill();
+    const auto deadline_of = [start = host_clock().boottime()](int i) { return Deadline{start + 2h - i * 1min}; };
+    for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i), deadline_of(i));
+    finish();
+    for (int i = 0; i < 20; ++i) EXPECT_LE(held_.deadline_of("lock " + std::to_string(i)), deadline_of(i).at) << i;
 }
 
 // Those who were answered together come back one after the other, and the first of them would go by himself. That it

@@ -106,25 +106,69 @@ TEST_P(Canary, NoCommandShowsAPasswordOrALeaseKey) {
     const std::vector<Args> commands{{"status"},
                                      {"status", "a"},
                                      {"acquire", "a"},
+                                     {"hold", "a", "--for", "1m", "--reason", "upgrade"},
                                      {"renew", "a"},
                                      {"check", "a", "--token", "1"},
                                      {"history"},
                                      {"history", "--verify"},
                                      {"run", "a", "--", "/bin/true"},
+                                     {"override", "request", "a"},
                                      {"override", "list"},
+                                     {"override", "deny", "a"},
                                      {"unlock", "a"},
                                      {"bench", "--time", "50ms", "--clients", "2"},
+                                     {"completion", "bash"},
                                      {"version"},
                                      {"release", "a"}};
     for (const Args& command : commands)
         for (const Args& flags : std::vector<Args>{{"-v"}, {"-v", "--json"}}) {
             Args args = command;
-            args.insert(args.begin() + 1, flags.begin(), flags.end());
+            args.insert(args.begin() + (args.front() == "override" ? 2 : 1), flags.begin(), flags.end());
             expect_silence(quiet_run(args, {{"HOLDFAST_LEASE", lease}}), args, key);
         }
     for (const auto& [path, content] : box_.files()) {
         EXPECT_THAT(content, Not(HasSubstr(canary))) << path;
         EXPECT_THAT(content, Not(HasSubstr(key))) << path;
+    }
+}
+
+TEST_P(Canary, ANewLeaseIsShownToWhomItIsGivenAndNobodyElse) {
+    box_.environment["HOLDFAST_STORE"] = good_url();
+    ASSERT_EQ(quiet_run({"init"}).status, 0);
+    Running watch = box_.start({"watch", "-v"});
+    Running watch_json = box_.start({"watch", "-v", "--json"});
+    ASSERT_TRUE(eventually([&] {
+        // Something to see, until both of them have seen it: only then they listen.
+        quiet_run({"run", "sign", "--", "/bin/true"});
+        return watch.out().find("sign") != std::string::npos && watch_json.out().find("sign") != std::string::npos;
+    }));
+
+    std::vector<std::string> keys;
+    const auto lease_of = [&](const Args& args, const Environment& environment) {
+        const Ended given = quiet_run(args, environment);
+        EXPECT_EQ(given.status, 0) << given.err;
+        const auto at = given.out.find("HOLDFAST_LEASE=");
+        const std::string lease = at == std::string::npos ? "" : given.out.substr(at + 15, 36 + 1 + 32);
+        EXPECT_EQ(lease.find('.'), 36U) << given.out;
+        for (const std::string& known : keys) expect_silence(given, args, known);
+        keys.push_back(lease.substr(lease.find('.') + 1));
+        EXPECT_THAT(given.err, Not(HasSubstr(keys.back())));
+        return lease;
+    };
+    const std::string first = lease_of({"acquire", "a", "--ttl", "1h", "--format", "sh", "-v"}, {});
+    const std::string second =
+        lease_of({"transfer", "a", "--to", "bob", "--format", "sh", "-v"}, {{"HOLDFAST_LEASE", first}});
+    const std::string third = lease_of({"override", "request", "a", "--format", "sh", "-v"}, {});
+    EXPECT_EQ(quiet_run({"override", "approve", "a", "-v"}, {{"HOLDFAST_LEASE", second}}).status, 0);
+    EXPECT_EQ(quiet_run({"release", "a"}, {{"HOLDFAST_LEASE", third}}).status, 0);
+    lease_of({"hold", "b", "--for", "1m", "--reason", "upgrade", "--format", "sh", "-v"}, {});
+
+    ASSERT_TRUE(eventually([&] { return watch.out().find("override_approved") != std::string::npos; })) << watch.out();
+    for (Running* one : {&watch, &watch_json}) {
+        one->signal(SIGINT);
+        const Ended ended = one->wait();
+        expect_silence(ended, {"watch"});
+        for (const std::string& key : keys) expect_silence(ended, {"watch"}, key);
     }
 }
 

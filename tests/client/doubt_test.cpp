@@ -69,6 +69,20 @@ TEST_F(DoubtTest, AGrantThatRanOutUnheardIsNotRepeatedAfterOthersHeldTheLock) {
     expect_one_lease_for_each_lock_id();
 }
 
+TEST_F(DoubtTest, AQuestionThatIsHeldUpUntilItsGrantWasForgottenIsNotAnswered) {
+    // It left while the lease was there: only a store that looks at the deadline when it decides can tell.
+    store_.before_calls([&, calls = 0]() mutable {
+        if (++calls != 2) return;
+        wait_until_expired();
+        passes_through(by_bob(name_));
+        passes_through(by_carol(name_));
+    });
+    const Acquire alice = by_alice(name_, 1s);
+    const client::Granted granted = ask(alice, [] {});
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
 TEST_F(DoubtTest, AGrantThatWasBrokenUnheardDoesNotEndTheWait) {
     const Acquire alice = by_alice(name_, 1min);
     const client::Granted granted = ask(alice, [&] {

@@ -20,11 +20,14 @@ public:
     void lose_answers(int count) { lost_answers_ = count; }
     /// From now on this is called when a call was carried out and before its answer arrives.
     void before_answers(std::function<void()> hook) { before_answers_ = std::move(hook); }
+    /// From now on this is called when a call has left and is not carried out yet.
+    void before_calls(std::function<void()> hook) { before_calls_ = std::move(hook); }
     [[nodiscard]] int applied() const { return applied_; }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         ++applied_;
         if (cut_) return unreachable();
+        if (before_calls_) before_calls_();
         auto replies = inner_.apply(requests, deadline);
         if (before_answers_) before_answers_();
         if (lost_answers_ > 0) {
@@ -60,6 +63,7 @@ private:
     std::atomic<int> lost_answers_ = 0;
     std::atomic<int> applied_ = 0;
     std::function<void()> before_answers_;
+    std::function<void()> before_calls_;
 };
 
 }  // namespace holdfast::tests

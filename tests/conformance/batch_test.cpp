@@ -82,4 +82,12 @@ TEST_P(StoreConformance, ABatchOfAThousandLocksIsGranted) {
     EXPECT_EQ(must(store().list({.prefix = "many/"}, soon())).size(), 1000U);
 }
 
+TEST_P(StoreConformance, ACallWhoseTimeIsOverChangesNothing) {
+    granted(by_bob(lock("y")));
+    const Deadline over = Deadline::in(harness().clock(), 0ms);
+    EXPECT_THAT(store().apply_one(by_alice(lock("x")), over), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(history(lock("x")), testing::IsEmpty());
+    EXPECT_THAT(apply(by_alice(lock("x"))), Granted());
+}
+
 }  // namespace holdfast::tests

@@ -71,8 +71,7 @@ TEST_P(StoreConformance, FirstUsesByThreadsOfOneStoreAtTheSameMomentAllSucceed) 
             std::vector<std::jthread> threads;
             for (std::size_t i = 0; i < threads_at_once; ++i)
                 threads.emplace_back([&, i] {
-                    replies[i] =
-                        fresh->store().apply_one(by_alice(lock("x" + std::to_string(i))), Deadline::never());
+                    replies[i] = fresh->store().apply_one(by_alice(lock("x" + std::to_string(i))), Deadline::never());
                 });
         }
         EXPECT_THAT(replies, testing::Each(Granted()));

@@ -1,24 +1,16 @@
 // Goal: the proxy holds and delays what the nemesis says, in the one direction that it says, and loses none of it.
+#include "support/servers/loopback.hpp"
 #include "support/servers/proxy.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <netinet/in.h>
 #include <string>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 namespace holdfast::tests {
 namespace {
-
-sockaddr_in loopback(std::uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    return address;
-}
 
 void say(const base::Fd& to, const std::string& text) {
     ASSERT_EQ(send(to.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));

@@ -158,12 +158,11 @@ Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
 }
 
 void Gathering::lead(Group group) {
-    const Deadline deadline = group.front()->deadline;
     try {
-        Attempt attempt = ask(group, deadline);
+        Attempt attempt = ask(group);
         // The others go on without those whose locks are busy. Once: who meets the next such lock waits by himself.
         if (!attempt && attempt.error().busy && send_away(group, attempt.error().busy_locks) && !group.empty())
-            attempt = ask(group, deadline);
+            attempt = ask(group);
         arrive(group, attempt);
     } catch (...) {
         // Nobody may be left waiting for ever.
@@ -172,9 +171,14 @@ void Gathering::lead(Group group) {
     }
 }
 
-Gathering::Attempt Gathering::ask(const Group& group, Deadline deadline) {
+Gathering::Attempt Gathering::ask(const Group& group) {
     std::vector<Request> requests;
-    for (const auto& call : group) requests.insert(requests.end(), call->requests.begin(), call->requests.end());
+    // Nothing may happen to anybody after its own deadline.
+    Deadline deadline = Deadline::never();
+    for (const auto& call : group) {
+        requests.insert(requests.end(), call->requests.begin(), call->requests.end());
+        deadline.at = std::min(deadline.at, call->deadline.at);
+    }
     return together_(requests, deadline);
 }
 

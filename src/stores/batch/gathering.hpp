@@ -52,7 +52,7 @@ private:
     [[nodiscard]] Group take(const std::shared_ptr<Call>& first);
     /// Asks for all of them, and tells them.
     void lead(Group group);
-    [[nodiscard]] Attempt ask(const Group& group, Deadline deadline);
+    [[nodiscard]] Attempt ask(const Group& group);
     /// Takes those out of the group who ask for one of `locks`, and sends them alone. False if there are none.
     [[nodiscard]] bool send_away(Group& group, const std::vector<LockName>& locks);
     void arrive(const Group& group, const Attempt& attempt);

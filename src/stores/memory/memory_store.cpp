@@ -36,8 +36,10 @@ class MemoryStore final : public Store {
 public:
     explicit MemoryStore(const Clock& clock) : clock_(clock) {}
 
-    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline /*deadline*/) override {
+    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         const std::scoped_lock lock(mutex_);
+        if (deadline.passed(clock_))
+            return fail(Errc::store_unavailable, "the time for this call is over; nothing was changed");
         const Instant now = clock_.wall();
         std::vector<Reply> replies;
         replies.reserve(requests.size());

@@ -294,6 +294,10 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
         connection.send_only(Statement("ROLLBACK"));
         return applied;
     }
+    // What was decided after the caller's time is not sent: whoever asked may by now be somebody else.
+    if (budget.over())
+        return give_up(connection, {Remedy::none,
+                                    {Errc::store_unavailable, "the time for this call is over; nothing was changed"}});
     if (auto done = commit(connection, writes(context, batch.changes(), view.now), context.busy, budget); !done)
         return std::unexpected(std::move(done.error()));
     return applied;

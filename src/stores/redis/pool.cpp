@@ -39,6 +39,10 @@ Result<std::vector<Message>> Pool::exchange(std::span<const Command> commands, E
             if (!opened) return std::unexpected(opened.error());
             connection = std::move(*opened);
         }
+        if (patience.left_ms() == 0) {
+            keep(std::move(connection));
+            return fail(Errc::store_unavailable, "the time for this call is over; nothing was changed");
+        }
         auto answers = connection->exchange(commands, patience);
         if (answers) {
             keep(std::move(connection));
@@ -50,7 +54,7 @@ Result<std::vector<Message>> Pool::exchange(std::span<const Command> commands, E
         if (may_have_changed)
             return fail(Errc::outcome_unknown, fmt::format("Redis at {} was sent the change and has not answered: {}",
                                                            address_.place(), broken.why));
-        if (is_fresh || patience.left_ms() == 0)
+        if (is_fresh)
             return fail(Errc::store_unavailable,
                         fmt::format("Redis at {} is not reached: {}", address_.place(), broken.why));
     }

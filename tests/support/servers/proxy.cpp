@@ -1,5 +1,7 @@
 #include "support/servers/proxy.hpp"
 
+#include "support/servers/loopback.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -12,14 +14,6 @@
 
 namespace holdfast::tests {
 namespace {
-
-sockaddr_in loopback(std::uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    return address;
-}
 
 base::Fd tcp_socket() { return base::Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 

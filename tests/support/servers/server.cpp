@@ -1,6 +1,7 @@
 #include "support/servers/server.hpp"
 
 #include "base/fd.hpp"
+#include "support/servers/loopback.hpp"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -197,9 +198,7 @@ void Server::stop() {
 
 std::uint16_t free_port() {
     const base::Fd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = loopback(0);
     socklen_t size = sizeof address;
     auto* const where = reinterpret_cast<sockaddr*>(&address);
     if (!probe || bind(probe.get(), where, size) != 0 || getsockname(probe.get(), where, &size) != 0)
