@@ -101,7 +101,10 @@ Batch::Batch(std::span<const Request> requests) : requests_(requests) {
         // Each request can remove the one at the head, and the next needs to know who follows.
         lock.depth = std::max<std::size_t>(lock.depth + 1, 2);
         if (const auto own = kernel::ticket_of(request)) lock.own_tickets.push_back(*own);
-        for (const LockName& name : kernel::others_of(request)) want(wanted, name);
+        for (const LockName& name : kernel::others_of(request)) {
+            Wanted& other = want(wanted, name);
+            other.excludes = other.excludes || std::holds_alternative<Acquire>(request);
+        }
     }
     wanted_.reserve(wanted.size());
     for (auto& [name, lock] : wanted) {

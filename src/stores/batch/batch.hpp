@@ -16,6 +16,7 @@ struct Wanted {
     LockName name;
     bool may_create = false;            ///< A request may turn a lock that was never used into one that is.
     bool may_change = false;            ///< False if the batch only looks at it (`unless_held`, Check).
+    bool excludes = false;              ///< An Acquire is granted only while it is free (`unless_held`).
     std::size_t depth = 0;              ///< How many live tickets from the head of its queue.
     std::vector<LockId> own_tickets{};  ///< Tickets that are needed wherever they stand.
 };

@@ -1,5 +1,7 @@
 #include "stores/batch/gathering.hpp"
 
+#include "kernel/step.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 
@@ -11,6 +13,9 @@ using std::chrono::milliseconds;
 /// One is at the server while the next is made.
 constexpr std::size_t most_under_way = 2;
 constexpr std::size_t most_requests = 128;
+/// A second batch that is smaller than the first is not worth its round trips, as those who were answered just now come
+/// back one by one. After this long it goes all the same.
+constexpr milliseconds patience_with_room{2};
 /// Who has waited so long to be taken goes by itself: a connection that is stuck must not hold up those that are not.
 constexpr milliseconds longest_gathering{100};
 /// A clock that is moved by hand does not wake anybody.
@@ -18,6 +23,11 @@ constexpr milliseconds longest_sleep{1000};
 
 std::unexpected<Error> unknown() {
     return fail(Errc::outcome_unknown, "the change was sent with others, and the answer has not come in time");
+}
+
+bool asks_for(const Request& request, const std::vector<LockName>& locks) {
+    const auto is_among = [&](const LockName& name) { return std::ranges::find(locks, name) != locks.end(); };
+    return is_among(name_of(request)) || std::ranges::any_of(kernel::others_of(request), is_among);
 }
 
 }  // namespace
@@ -36,47 +46,81 @@ struct Gathering::Call {
 /// A batch that is under way, until this goes.
 class Gathering::UnderWay {
 public:
-    explicit UnderWay(Gathering& gathering) : gathering_(gathering) {}
+    UnderWay(Gathering& gathering, std::size_t calls) : gathering_(gathering), calls_(calls) {}
     UnderWay(const UnderWay&) = delete;
     UnderWay& operator=(const UnderWay&) = delete;
-    ~UnderWay() { gathering_.leave(); }
+    ~UnderWay() { gathering_.leave(calls_); }
 
 private:
     Gathering& gathering_;
+    const std::size_t calls_;
 };
 
-Gathering::Gathering(const Clock& clock, Apply apply) : clock_(clock), apply_(std::move(apply)) {}
+Gathering::Gathering(const Clock& clock, Together together, Alone alone, bool may_wait)
+    : clock_(clock), together_(std::move(together)), alone_(std::move(alone)), may_wait_(may_wait) {}
+
+Gathering::Gathering(const Clock& clock, Together together, Alone alone)
+    : Gathering(clock, std::move(together), std::move(alone), true) {}
+
+Gathering::Gathering(const Clock& clock, const Alone& apply)
+    : Gathering(
+          clock,
+          [apply](auto requests, Deadline deadline) -> Attempt {
+              auto replies = apply(requests, deadline);
+              if (!replies) return std::unexpected(Setback{std::move(replies.error())});
+              return std::move(*replies);
+          },
+          apply, false) {}
 
 Gathering::~Gathering() = default;
 
 Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, Deadline deadline) {
     using State = Call::State;
     std::unique_lock lock(mutex_);
-    if (under_way_ < most_under_way && waiting_.empty()) {
-        ++under_way_;
+    // However long it waits, the next one finds as much room as if it were not there.
+    if (may_wait_ && under_way_ == 0 && waiting_.empty() && !one_waits_) {
+        one_waits_ = true;
         lock.unlock();
-        const UnderWay until_here(*this);
-        return apply_(requests, deadline);
+        return go_alone(requests, deadline);
+    }
+    if (waiting_.empty() && is_worth_it(1)) {
+        enter(1);
+        lock.unlock();
+        Attempt attempt = [&] {
+            const UnderWay until_here(*this, 1);
+            return together_(requests, deadline);
+        }();
+        if (attempt) return std::move(*attempt);
+        if (attempt.error().busy) return alone_(requests, deadline);
+        return std::unexpected(std::move(attempt.error().error));
     }
 
     const auto call = std::make_shared<Call>(std::vector<Request>(requests.begin(), requests.end()), deadline);
     waiting_.push_back(call);
+    const Deadline with_room = Deadline::in(host_clock(), patience_with_room);
     const Deadline patience = Deadline::in(host_clock(), longest_gathering);
+    const auto may_go = [&] {
+        const bool has_room = under_way_ < most_under_way && with_room.passed(host_clock());
+        return is_worth_it(waiting_.size()) || has_room || patience.passed(host_clock());
+    };
     const auto sleep = [&](milliseconds most) {
         call->changed.wait_for(lock, std::min(deadline.remaining(clock_), most));
     };
-    while (call->state == State::waiting && under_way_ >= most_under_way && !patience.passed(host_clock())) {
+    while (call->state == State::waiting && !may_go()) {
         if (deadline.passed(clock_) && withdraw(call))
             return fail(Errc::store_unavailable, "the store is busy with other requests; nothing was changed");
-        sleep(longest_gathering);
+        // Where there is room the first in line goes soon, with all the others. Otherwise it is told when there is.
+        const bool goes_soon = under_way_ < most_under_way && waiting_.front() == call;
+        sleep(goes_soon ? patience_with_room : longest_gathering);
     }
     if (call->state == State::waiting) {
-        const Group group = take(call);
-        ++under_way_;
+        Group group = take(call);
+        const std::size_t calls = group.size();
+        enter(calls);
         lock.unlock();
         {
-            const UnderWay until_here(*this);
-            lead(group);
+            const UnderWay until_here(*this, calls);
+            lead(std::move(group));
         }
         lock.lock();
     }
@@ -86,7 +130,18 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
     }
     if (call->state == State::answered) return std::move(call->replies);
     lock.unlock();
-    return apply_(requests, deadline);
+    return alone_(requests, deadline);
+}
+
+Result<std::vector<Reply>> Gathering::go_alone(std::span<const Request> requests, Deadline deadline) {
+    struct Until {
+        Gathering& gathering;
+        ~Until() {
+            const std::scoped_lock lock(gathering.mutex_);
+            gathering.one_waits_ = false;
+        }
+    } const until_here{*this};
+    return alone_(requests, deadline);
 }
 
 Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
@@ -102,7 +157,21 @@ Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
     return group;
 }
 
-void Gathering::lead(const Group& group) {
+void Gathering::lead(Group group) {
+    try {
+        Attempt attempt = ask(group);
+        // The others go on without those whose locks are busy. Once: who meets the next such lock waits by himself.
+        if (!attempt && attempt.error().busy && send_away(group, attempt.error().busy_locks) && !group.empty())
+            attempt = ask(group);
+        arrive(group, attempt);
+    } catch (...) {
+        // Nobody may be left waiting for ever.
+        arrive(group, std::unexpected(Setback{unknown().error()}));
+        throw;
+    }
+}
+
+Gathering::Attempt Gathering::ask(const Group& group) {
     std::vector<Request> requests;
     // Nothing may happen to anybody after its own deadline.
     Deadline deadline = Deadline::never();
@@ -110,25 +179,34 @@ void Gathering::lead(const Group& group) {
         requests.insert(requests.end(), call->requests.begin(), call->requests.end());
         deadline.at = std::min(deadline.at, call->deadline.at);
     }
-    try {
-        arrive(group, apply_(requests, deadline));
-    } catch (...) {
-        // Nobody may be left waiting for ever.
-        arrive(group, unknown());
-        throw;
-    }
+    return together_(requests, deadline);
 }
 
-void Gathering::arrive(const Group& group, const Result<std::vector<Reply>>& replies) {
+bool Gathering::send_away(Group& group, const std::vector<LockName>& locks) {
     const std::scoped_lock lock(mutex_);
-    const bool is_shared = replies || replies.error().code == Errc::outcome_unknown || group.size() == 1;
+    const auto away = std::ranges::stable_partition(group, [&](const auto& call) {
+        return std::ranges::none_of(call->requests, [&](const Request& one) { return asks_for(one, locks); });
+    });
+    for (const auto& call : away) {
+        call->state = Call::State::failed;
+        call->changed.notify_one();
+    }
+    const bool any = !away.empty();
+    group.erase(away.begin(), away.end());
+    return any;
+}
+
+void Gathering::arrive(const Group& group, const Attempt& attempt) {
+    const std::scoped_lock lock(mutex_);
+    const bool is_unknown = !attempt && attempt.error().error.code == Errc::outcome_unknown;
+    const bool is_shared = attempt || is_unknown || (group.size() == 1 && !attempt.error().busy);
     std::size_t at = 0;
     for (const auto& call : group) {
-        if (is_shared && replies) {
-            const auto begin = replies->begin() + static_cast<std::ptrdiff_t>(at);
+        if (is_shared && attempt) {
+            const auto begin = attempt->begin() + static_cast<std::ptrdiff_t>(at);
             call->replies = std::vector<Reply>(begin, begin + static_cast<std::ptrdiff_t>(call->requests.size()));
         } else if (is_shared) {
-            call->replies = std::unexpected(replies.error());
+            call->replies = std::unexpected(attempt.error().error);
         }
         at += call->requests.size();
         call->state = is_shared ? Call::State::answered : Call::State::failed;
@@ -136,9 +214,19 @@ void Gathering::arrive(const Group& group, const Result<std::vector<Reply>>& rep
     }
 }
 
-void Gathering::leave() {
+bool Gathering::is_worth_it(std::size_t calls) const {
+    return under_way_ == 0 || (under_way_ < most_under_way && calls >= calls_under_way_);
+}
+
+void Gathering::enter(std::size_t calls) {
+    ++under_way_;
+    calls_under_way_ += calls;
+}
+
+void Gathering::leave(std::size_t calls) {
     const std::scoped_lock lock(mutex_);
     --under_way_;
+    calls_under_way_ -= calls;
     if (!waiting_.empty()) waiting_.front()->changed.notify_one();
 }
 

@@ -63,6 +63,8 @@ public:
     void discard() { usable_ = false; }
 
     [[nodiscard]] std::string_view server_version() const { return mysql_get_server_info(handle_.get()); }
+    /// As in 101106 for 10.11.6.
+    [[nodiscard]] unsigned long version_number() const { return mysql_get_server_version(handle_.get()); }
     /// The number that the server gave it when it connected.
     [[nodiscard]] std::uint64_t told_id() const { return mysql_thread_id(handle_.get()); }
     [[nodiscard]] bool encrypted() const { return mysql_get_ssl_cipher(handle_.get()) != nullptr; }

@@ -19,6 +19,7 @@ constexpr std::array<unsigned, 6> endings{
     4031,  // disconnected because it was idle (MySQL)
 };
 constexpr unsigned lock_wait_timeout = 1205;
+constexpr unsigned lock_not_waited_for = 3572;  // NOWAIT (MySQL, TiDB); MariaDB takes that for a timeout
 constexpr std::array<unsigned, 6> rollbacks{
     1213,  // deadlock
     1020,  // record has changed since last read (innodb_snapshot_isolation)
@@ -40,7 +41,9 @@ bool Failure::answered() const { return code < CR_MIN_ERROR || code >= 3000; }
 
 bool Failure::lost() const { return !answered() || among(endings, code); }
 
-bool Failure::conflict() const { return code == lock_wait_timeout || rolled_back(); }
+bool Failure::row_busy() const { return code == lock_wait_timeout || code == lock_not_waited_for; }
+
+bool Failure::conflict() const { return row_busy() || rolled_back(); }
 
 bool Failure::rolled_back() const { return among(rollbacks, code); }
 

@@ -18,6 +18,8 @@ struct Failure {
     [[nodiscard]] bool answered() const;
     /// The connection is no more.
     [[nodiscard]] bool lost() const;
+    /// Somebody else has locked a row, and the wait for it was too long, or not wanted. The transaction goes on.
+    [[nodiscard]] bool row_busy() const;
     /// Somebody else was in the way. Repeating the whole transaction can succeed.
     [[nodiscard]] bool conflict() const;
     /// A COMMIT that failed like this has changed nothing. Others may have.

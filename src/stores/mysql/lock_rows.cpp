@@ -26,6 +26,26 @@ void put_lease(Sql& sql, const std::optional<kernel::HeldLease>& held) {
     sql.value(lease.reason) << ", " << lease.acquired_at << ", " << lease.expires_at << ", ";
 }
 
+constexpr Sql::Text insert_locks =
+    "INSERT INTO holdfast_locks (name, token, lock_id, holder, operation, reason, acquired_at, expires_at, session, "
+    "seq, "
+    "changed_at, data) VALUES ";
+
+/// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it.
+void put_lock(Sql& sql, const Change& change, Instant now, const std::set<LockName>& sessions) {
+    sql << "(";
+    sql.value(change.name.text()) << ", ";
+    if (!change.record) {
+        sql << "0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL)";
+        return;
+    }
+    const Record& record = *change.record;
+    sql << record.token.value << ", ";
+    put_lease(sql, record.held);
+    sql << std::int64_t{sessions.contains(record.name)} << ", " << record.seq << ", " << record.changed_at << ", ";
+    sql.value(sealed(record, now)) << ")";
+}
+
 void put_event(Sql& sql, const AuditEvent& event) {
     sql << "(";
     sql.value(event.name.text()) << ", " << event.seq << ", " << event.at << ", ";
@@ -59,21 +79,23 @@ Sql list_of(std::span<const LockName> names) {
     return sql << ")";
 }
 
-Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions) {
+Sql add_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
+              const std::set<LockName>& fresh) {
     Sql rows;
     Comma comma;
-    for (const Change& change : changes) {
-        if (!change.record) continue;
-        const Record& record = *change.record;
-        rows << comma.next() << "(";
-        rows.value(record.name.text()) << ", " << record.token.value << ", ";
-        put_lease(rows, record.held);
-        rows << std::int64_t{sessions.contains(record.name)} << ", " << record.seq << ", " << record.changed_at << ", ";
-        rows.value(sealed(record, now)) << ")";
-    }
+    for (const Change& change : changes)
+        if (fresh.contains(change.name)) put_lock(rows << comma.next(), change, now, sessions);
+    return rows.empty() ? rows : Sql(insert_locks) << rows << "; ";
+}
+
+Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
+              const std::set<LockName>& fresh) {
+    Sql rows;
+    Comma comma;
+    for (const Change& change : changes)
+        if (change.record && !fresh.contains(change.name)) put_lock(rows << comma.next(), change, now, sessions);
     if (rows.empty()) return rows;
-    return Sql("INSERT INTO holdfast_locks (name, token, lock_id, holder, operation, reason, acquired_at, expires_at, "
-               "session, seq, changed_at, data) VALUES ")
+    return Sql(insert_locks)
            << rows
            << " ON DUPLICATE KEY UPDATE token = VALUES(token), lock_id = VALUES(lock_id), holder = VALUES(holder), "
               "operation = VALUES(operation), reason = VALUES(reason), acquired_at = VALUES(acquired_at), "

@@ -33,8 +33,12 @@ inline constexpr std::size_t columns_of_lock = 7;
 [[nodiscard]] inline bool session_in(const Row& row) { return row.number(4) != 0; }
 
 /// Statements, each with its `;`, that write records and events. Nothing for changes without any. The leases of the
-/// locks in `sessions` depend on one.
-[[nodiscard]] Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions);
+/// locks in `sessions` depend on one. The locks in `fresh` had no row: one statement adds theirs, and fails if somebody
+/// else was faster.
+[[nodiscard]] Sql add_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
+                            const std::set<LockName>& fresh);
+[[nodiscard]] Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
+                            const std::set<LockName>& fresh);
 [[nodiscard]] Sql put_events(std::span<const Change> changes);
 
 /// The event in the columns `name, seq, token, data`.

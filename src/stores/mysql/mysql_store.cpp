@@ -1,6 +1,7 @@
 #include "stores/mysql/mysql_store.hpp"
 
 #include "kernel/step.hpp"
+#include "stores/batch/gathering.hpp"
 #include "stores/mysql/examine.hpp"
 #include "stores/mysql/pool.hpp"
 #include "stores/mysql/reading.hpp"
@@ -41,6 +42,7 @@ public:
                 pause();
                 return true;
             case Remedy::one_by_one:
+            case Remedy::wait:
             case Remedy::none: return false;
         }
         return false;
@@ -70,7 +72,12 @@ struct Seen {
 class MysqlStore final : public Store {
 public:
     MysqlStore(Address address, bool with_sessions, const Clock& clock)
-        : clock_(clock), pool_(std::move(address), clock) {
+        : clock_(clock),
+          pool_(std::move(address), clock),
+          gathering_(
+              clock,
+              [this](auto requests, Deadline deadline) { return apply_with({}, requests, deadline, Busy::report); },
+              [this](auto requests, Deadline deadline) { return apply_alone({}, requests, deadline); }) {
         if (with_sessions) sessions_.emplace(pool_);
     }
 
@@ -87,10 +94,10 @@ public:
         if (!store_id) return std::unexpected(store_id.error());
         if (requests.empty()) return {};
 
-        if (!sessions_) return apply_with({}, requests, *store_id, deadline);
+        if (!sessions_) return gathering_.apply(requests, deadline);
         const auto view = sessions_->prepare(Batch(requests).wanted(), deadline);
         if (!view) return std::unexpected(view.error());
-        auto replies = apply_with(*view, requests, *store_id, deadline);
+        auto replies = apply_alone(*view, requests, deadline);
         if (!replies && replies.error().code == Errc::outcome_unknown)
             sessions_->settle_unknown(requests, *view);
         else
@@ -154,25 +161,37 @@ public:
     }
 
 private:
-    Result<std::vector<Reply>> apply_with(const SessionView& sessions, std::span<const Request> requests,
-                                          const StoreId& store_id, Deadline deadline) {
+    Result<std::vector<Reply>> apply_alone(const SessionView& sessions, std::span<const Request> requests,
+                                           Deadline deadline) {
+        auto replies = apply_with(sessions, requests, deadline, Busy::wait);
+        if (!replies) return std::unexpected(std::move(replies.error().error));
+        return std::move(*replies);
+    }
+
+    std::expected<std::vector<Reply>, Setback> apply_with(const SessionView& sessions,
+                                                          std::span<const Request> requests, Deadline deadline,
+                                                          Busy busy) {
+        const auto failed = [](Error error) { return std::unexpected(Setback{std::move(error)}); };
+        const auto store_id = existing(deadline);
+        if (!store_id) return failed(store_id.error());
         Batch batch(requests);
         Persistence persistence;
         while (true) {
             auto connection = persistence.wants_fresh_connection() ? pool_.take_fresh(deadline) : pool_.take(deadline);
-            if (!connection) return std::unexpected(connection.error());
+            if (!connection) return failed(connection.error());
             const ServerFacts facts = pool_.facts();
-            auto replies = Transaction(**connection, batch, facts, sessions, clock_, deadline).run(store_id);
+            auto replies = Transaction(**connection, batch, facts, sessions, clock_, deadline, busy).run(*store_id);
             if (replies) {
                 waiting_.wake(batch.changes());
                 return std::move(*replies);
             }
             const Trouble& trouble = replies.error();
+            if (trouble.remedy == Remedy::wait) return std::unexpected(Setback{trouble.error, true, trouble.busy});
             if (trouble.remedy == Remedy::one_by_one && requests.size() == 1)
                 return std::vector<Reply>{std::unexpected(trouble.error)};
-            if (trouble.remedy == Remedy::one_by_one) return apply_each(sessions, requests, store_id, deadline);
+            if (trouble.remedy == Remedy::one_by_one) return apply_each(sessions, requests, deadline, busy);
             if (deadline.passed(clock_) || !persistence.goes_on(trouble.remedy, connection->used_before()))
-                return std::unexpected(trouble.error);
+                return failed(trouble.error);
         }
     }
 
@@ -190,12 +209,17 @@ private:
     }
 
     /// Each request in a batch of its own, so that the one that cannot be applied spoils no other.
-    Result<std::vector<Reply>> apply_each(const SessionView& sessions, std::span<const Request> requests,
-                                          const StoreId& store_id, Deadline deadline) {
+    std::expected<std::vector<Reply>, Setback> apply_each(const SessionView& sessions,
+                                                          std::span<const Request> requests, Deadline deadline,
+                                                          Busy busy) {
+        // What several share is not taken apart here: whoever was answered must not hear that it is unknown.
+        if (busy == Busy::report)
+            return std::unexpected(Setback{{Errc::store_unavailable, "a lock of the batch is damaged"}, true});
         std::vector<Reply> replies;
         for (const Request& request : requests) {
-            auto one = apply_with(sessions, {&request, 1}, store_id, deadline);
-            if (!one && !replies.empty()) return fail(Errc::outcome_unknown, one.error().message);
+            auto one = apply_with(sessions, {&request, 1}, deadline, busy);
+            if (!one && !replies.empty())
+                return std::unexpected(Setback{{Errc::outcome_unknown, one.error().error.message}});
             if (!one) return one;
             replies.push_back(std::move(one->front()));
         }
@@ -256,6 +280,7 @@ private:
     Pool pool_;
     std::optional<SessionLocks> sessions_{};  ///< With `?session=on`.
     Waiting waiting_{};
+    Gathering gathering_;  ///< Used without sessions.
     Standing standing_{};  ///< As it was when the store was opened.
 
     mutable std::mutex mutex_;

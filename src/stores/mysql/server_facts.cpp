@@ -74,6 +74,8 @@ std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline dead
     facts.version = connection.server_version();
     facts.flavour = flavour_of(facts.version);
     facts.encrypted = connection.encrypted();
+    facts.skips_locked = (facts.flavour == Flavour::mariadb && connection.version_number() >= 100600) ||
+                         (facts.flavour == Flavour::mysql && connection.version_number() >= 80001);
     Sql sql = settings_for(facts.flavour);
     auto answers = connection.run(sql << "; " << questions_for(facts.flavour), deadline);
     if (!answers) return std::unexpected(answers.error());

@@ -22,6 +22,7 @@ struct ServerFacts {
     bool galera = false;
     std::int64_t replicas = 0;  ///< As far as the server tells us.
     bool encrypted = false;
+    bool skips_locked = false;  ///< It can pass over rows that somebody else has locked.
 
     /// Several nodes answer, each with a clock of its own.
     [[nodiscard]] bool many_clocks() const { return flavour == Flavour::tidb || galera; }

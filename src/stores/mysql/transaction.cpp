@@ -29,6 +29,18 @@ std::span<T> take_some(std::span<T>& all, std::size_t count) {
 
 Error no_time_left() { return {Errc::store_unavailable, "the time for this call is over; nothing was changed"}; }
 
+/// Behind a locking read, which goes through the rows in the order of their key.
+Sql::Text locking(Busy busy, const ServerFacts& facts) {
+    if (busy == Busy::wait) return " FOR UPDATE";
+    return facts.skips_locked ? Sql::Text(" FOR UPDATE SKIP LOCKED") : Sql::Text(" FOR UPDATE NOWAIT");
+}
+
+std::set<std::string> names_in(Answer& answer) {
+    std::set<std::string> names;
+    while (const auto row = answer.next()) names.emplace(row->text(0));
+    return names;
+}
+
 Error gone() { return {Errc::store_unavailable, "the store in the database is gone; nothing was changed"}; }
 
 }  // namespace
@@ -62,7 +74,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     std::size_t lists = 0;
     for (std::span<const LockName> rest = names; !rest.empty(); ++lists)
         sql << "; " << select_lock << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
-            << list_of(take_some(rest, names_in_list)) << " ORDER BY l.name FOR UPDATE";
+            << list_of(take_some(rest, names_in_list)) << " ORDER BY l.name" << locking(busy_, facts_);
     sql << "; " << identity_query(clock_) << "; " << Queues::first_look(wanted);
     open_ = true;
     auto answers = connection_.run(sql, deadline_);
@@ -100,10 +112,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
         }
     }
     if (missing.empty()) return {};
-    const std::vector<LockName> absent(missing.begin(), missing.end());
-    // Also for locks that are only looked at: two that exclude each other must meet at a row.
-    if (std::ranges::any_of(wanted, &Wanted::may_create)) return make_ready(absent);
-    return look_for_history(absent);
+    return look_again({missing.begin(), missing.end()});
 }
 
 void Transaction::judge_session(const Row& row, const Wanted& wanted, kernel::Record& record) {
@@ -147,23 +156,33 @@ Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
     return std::unexpected(Trouble{Remedy::go_on, {Errc::store_unavailable, "others keep changing the locks"}});
 }
 
-Transaction::Done Transaction::look_for_history(const std::vector<LockName>& names) {
+Transaction::Done Transaction::look_again(const std::vector<LockName>& names) {
     // The row is looked for again behind the history: both may have come since it was missed.
     Sql sql;
-    for (const LockName& name : names) {
-        sql << "SELECT 1 FROM holdfast_audit WHERE name = ";
-        sql.value(name.text()) << " LIMIT 1; SELECT 1 FROM holdfast_locks WHERE name = ";
-        sql.value(name.text()) << "; ";
-    }
-    auto answers = connection_.run(sql << "DO 0", deadline_);
+    sql << "SELECT name FROM holdfast_audit WHERE name IN " << list_of(names) << " GROUP BY name; "
+        << "SELECT name FROM holdfast_locks WHERE name IN " << list_of(names);
+    auto answers = connection_.run(sql, deadline_);
     if (!answers) return std::unexpected(after_reading(answers.error()));
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        const bool used = (*answers)[2 * i].count() != 0;
-        const bool there = (*answers)[2 * i + 1].count() != 0;
-        batch_.found(names[i], used && !there ? Result<LockView>(std::unexpected(unreadable(names[i], "the record")))
-                                              : LockView{.record = kernel::blank(names[i])});
+    const std::set<std::string> used = names_in(answers->front());
+    const std::set<std::string> found = names_in(answers->back());
+    std::vector<LockName> there;
+    std::vector<LockName> to_meet_at;
+    for (const LockName& name : names) {
+        if (found.contains(name.text())) {
+            there.push_back(name);
+        } else if (used.contains(name.text())) {
+            batch_.found(name, std::unexpected(unreadable(name, "the record")));
+        } else {
+            batch_.found(name, LockView{.record = kernel::blank(name)});
+            new_.insert(name);
+            if (std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->excludes)
+                to_meet_at.push_back(name);
+        }
     }
-    return {};
+    if (!there.empty()) return std::unexpected(somebody_has(std::move(there)));
+    // Two that exclude each other must meet at a row, also if neither writes it. Everybody else who uses a lock for the
+    // first time writes its row, and only one of them can.
+    return to_meet_at.empty() ? Done() : make_ready(to_meet_at);
 }
 
 Transaction::Done Transaction::write() {
@@ -171,14 +190,16 @@ Transaction::Done Transaction::write() {
     const std::set<LockName> sessions = sessions_to_write();
     for (std::span<const Change> rest = batch_.changes(); !rest.empty();) {
         const auto some = take_some(rest, changes_in_packet);
-        Sql sql = put_locks(some, now_, sessions);
-        sql << put_events(some) << put_tickets(some, now_);
+        Sql sql = add_locks(some, now_, sessions, new_);
+        const std::size_t added = sql.empty() ? 0 : 1;
+        sql << put_locks(some, now_, sessions, new_) << put_events(some) << put_tickets(some, now_);
         if (rest.empty()) sql << "COMMIT";
         const auto written = connection_.run(sql, deadline_);
         if (written) continue;
         // Values are hexadecimal, so this counts the statements before COMMIT.
         const auto commit = static_cast<std::size_t>(std::ranges::count(sql.packet(), ';'));
-        return std::unexpected(after_writing(written.error(), rest.empty() ? std::optional(commit) : std::nullopt));
+        return std::unexpected(
+            after_writing(written.error(), added, rest.empty() ? std::optional(commit) : std::nullopt));
     }
     open_ = false;
     return {};
@@ -196,11 +217,12 @@ Trouble Transaction::after_reading(const Failure& failure) {
     const Error error =
         failure.lost() && deadline_.passed(clock_) ? no_time_left() : error_of(failure, "read the locks");
     if (failure.no_such_table()) return {Remedy::none, gone()};
+    if (failure.row_busy() && busy_ == Busy::report) return {Remedy::wait, error};
     if (failure.conflict()) return {Remedy::repeat, error};
     return {failure.lost() ? Remedy::reconnect : Remedy::none, error};
 }
 
-Trouble Transaction::after_writing(const Failure& failure, std::optional<std::size_t> commit) {
+Trouble Transaction::after_writing(const Failure& failure, std::size_t added, std::optional<std::size_t> commit) {
     // Once a packet with COMMIT has been sent, only the server knows how far it came. When it says that it
     // stopped before, it has changed nothing.
     const bool stopped_before = failure.answered() && failure.statement < commit.value_or(failure.statement + 1);
@@ -209,6 +231,9 @@ Trouble Transaction::after_writing(const Failure& failure, std::optional<std::si
         return {Remedy::none,
                 {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
     const Error error = error_of(failure, "write the locks");
+    if (failure.row_busy() && busy_ == Busy::report) return {Remedy::wait, error};
+    // Somebody else has used the lock for the first time, since we looked.
+    if (failure.duplicate() && failure.statement < added) return {Remedy::repeat, error};
     if (failure.conflict()) return {Remedy::repeat, error};
     if (failure.lost()) return {Remedy::reconnect, error};
     if (failure.duplicate())
@@ -216,6 +241,12 @@ Trouble Transaction::after_writing(const Failure& failure, std::optional<std::si
                 {Errc::record_corrupt,
                  "the audit log of a lock goes on behind its record; the lock stays blocked until it is repaired"}};
     return {Remedy::none, error};
+}
+
+Trouble Transaction::somebody_has(std::vector<LockName> locks) const {
+    return {busy_ == Busy::report ? Remedy::wait : Remedy::repeat,
+            {Errc::store_unavailable, "somebody else holds the row of a lock; nothing was changed"},
+            std::move(locks)};
 }
 
 }  // namespace holdfast::stores::mysql

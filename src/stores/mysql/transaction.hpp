@@ -7,6 +7,7 @@
 
 #include <expected>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace holdfast::stores::mysql {
@@ -19,22 +20,28 @@ struct Trouble {
         repeat,      ///< Somebody was in the way. Nothing was changed.
         reconnect,   ///< The connection had died. Nothing was changed.
         one_by_one,  ///< One lock of the batch spoils it. Nothing was changed.
+        wait,  ///< Somebody else has locked rows of the batch, and nobody was to wait for them. Nothing was changed.
     };
     Remedy remedy = Remedy::none;
     Error error;
+    std::vector<LockName> busy{};  ///< Whose rows they are, if that is known.
 };
+
+/// What to do about rows that somebody else has locked.
+enum class Busy { wait, report };
 
 /// One attempt to apply a batch, in one transaction.
 class Transaction {
 public:
     Transaction(Connection& connection, Batch& batch, const ServerFacts& facts, const SessionView& sessions,
-                const Clock& clock, Deadline deadline)
+                const Clock& clock, Deadline deadline, Busy busy)
         : connection_(connection),
           batch_(batch),
           facts_(facts),
           sessions_(sessions),
           clock_(clock),
-          deadline_(deadline) {}
+          deadline_(deadline),
+          busy_(busy) {}
 
     /// In the store `expected` and no other.
     [[nodiscard]] std::expected<std::vector<Reply>, Trouble> run(const StoreId& expected);
@@ -45,7 +52,8 @@ private:
     [[nodiscard]] Done read(const StoreId& expected);
     /// Rows for locks that have none, so that there is something to lock.
     [[nodiscard]] Done make_ready(const std::vector<LockName>& names);
-    [[nodiscard]] Done look_for_history(const std::vector<LockName>& names);
+    /// What is to be known of locks of which no row was seen.
+    [[nodiscard]] Done look_again(const std::vector<LockName>& names);
     [[nodiscard]] Done write();
     void roll_back();
 
@@ -55,7 +63,9 @@ private:
     [[nodiscard]] std::set<LockName> sessions_to_write() const;
 
     [[nodiscard]] Trouble after_reading(const Failure& failure);
-    [[nodiscard]] Trouble after_writing(const Failure& failure, std::optional<std::size_t> commit);
+    /// `added`: how many statements before the others add rows for new locks. `commit`: which one is COMMIT.
+    [[nodiscard]] Trouble after_writing(const Failure& failure, std::size_t added, std::optional<std::size_t> commit);
+    [[nodiscard]] Trouble somebody_has(std::vector<LockName> locks) const;
 
     Connection& connection_;
     Batch& batch_;
@@ -63,8 +73,10 @@ private:
     const SessionView& sessions_;
     const Clock& clock_;
     const Deadline deadline_;
+    const Busy busy_;
     Instant now_{};
     std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
+    std::set<LockName> new_{};            ///< Locks that had no row.
     bool open_ = false;                   ///< The server may have a transaction of ours.
 };
 

@@ -1,6 +1,7 @@
 #include "stores/postgres/postgres_store.hpp"
 
 #include "kernel/step.hpp"
+#include "stores/batch/gathering.hpp"
 #include "stores/postgres/examine.hpp"
 #include "stores/postgres/keeper.hpp"
 #include "stores/postgres/listener.hpp"
@@ -35,7 +36,15 @@ public:
           statements_(settings_),
           pool_(settings_),
           listener_(settings_),
-          keeper_(settings_) {}
+          keeper_(settings_),
+          gathering_(
+              clock,
+              [this](auto requests, Deadline deadline) {
+                  return apply_all(requests, Budget::of(clock_, deadline), Busy::report);
+              },
+              [this](auto requests, Deadline deadline) {
+                  return apply_alone(requests, Budget::of(clock_, deadline));
+              }) {}
 
     /// Asks the server what it promises, and looks at a store that is there.
     Result<void> check() {
@@ -53,8 +62,8 @@ public:
     }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        if (!settings_.session) return gathering_.apply(requests, deadline);
         const Budget budget = Budget::of(clock_, deadline);
-        if (!settings_.session) return apply_all(requests, budget);
         // The advisory lock comes first: a row that names one which nobody holds may be taken by anybody.
         keeper_.repair(budget);
         std::vector<std::pair<LockName, LockId>> fresh;
@@ -66,7 +75,7 @@ public:
             // A lease may have come before the server noticed that the session of the one before it was gone.
             if (const auto* renew = std::get_if<Renew>(&request)) hold(renew->name, renew->as.lock_id);
         }
-        auto replies = apply_all(requests, budget);
+        auto replies = apply_alone(requests, budget);
         for (std::size_t i = 0; replies && i < requests.size(); ++i) release_session(requests[i], (*replies)[i]);
         // Where the outcome is unknown there may be a lease that needs it.
         if (!replies && replies.error().code != Errc::outcome_unknown)
@@ -144,14 +153,22 @@ public:
 private:
     using Answers = std::vector<Rows>;
 
-    Result<std::vector<Reply>> apply_all(std::span<const Request> requests, const Budget& budget) {
-        const Context context{settings_, statements_, clock_, settings_.session ? &keeper_ : nullptr};
+    Result<std::vector<Reply>> apply_alone(std::span<const Request> requests, const Budget& budget) {
+        auto replies = apply_all(requests, budget, Busy::wait);
+        if (!replies) return std::unexpected(std::move(replies.error().error));
+        return std::move(*replies);
+    }
+
+    std::expected<std::vector<Reply>, Setback> apply_all(std::span<const Request> requests, const Budget& budget,
+                                                         Busy busy) {
+        const Context context{settings_, statements_, clock_, settings_.session ? &keeper_ : nullptr, busy};
+        const auto failed = [](Error error) { return std::unexpected(Setback{std::move(error)}); };
         int conflicts = 0;
         bool reconnected = false;
         bool created = false;
         while (true) {
             auto connection = pool_.take(budget);
-            if (!connection) return std::unexpected(connection.error());
+            if (!connection) return failed(connection.error());
             // Before it is asked: that nothing was there yet does not say that the store is gone, although another
             // thread has created it meanwhile.
             const bool was_there = info().store_id.has_value();
@@ -166,20 +183,23 @@ private:
                 case Obstacle::Remedy::create: {
                     const auto ready =
                         created ? std::unexpected(obstacle.error) : create(**connection, was_there, budget);
-                    if (!ready) return std::unexpected(ready.error());
+                    if (!ready) return failed(ready.error());
                     created = true;
                     break;
                 }
                 case Obstacle::Remedy::repeat:
-                    if (++conflicts > most_conflicts || budget.over()) return std::unexpected(obstacle.error);
+                    if (++conflicts > most_conflicts || budget.over()) return failed(obstacle.error);
                     std::this_thread::sleep_for(between(milliseconds{1}, milliseconds{10 << conflicts}));
                     break;
                 case Obstacle::Remedy::reconnect:
-                    if (reconnected || budget.over()) return std::unexpected(obstacle.error);
+                    if (reconnected || budget.over()) return failed(obstacle.error);
                     reconnected = true;
                     pool_.drop_idle();
                     break;
-                case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return std::unexpected(obstacle.error);
+                case Obstacle::Remedy::wait:
+                    pool_.give(std::move(*connection));
+                    return std::unexpected(Setback{obstacle.error, true, obstacle.busy});
+                case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return failed(obstacle.error);
             }
             pool_.give(std::move(*connection));
         }
@@ -253,6 +273,7 @@ private:
     Pool pool_;
     Listener listener_;
     Keeper keeper_;        ///< Used with session=on.
+    Gathering gathering_;  ///< Used without.
     Standing standing_{};  ///< Set before anybody else knows this object.
 
     mutable std::mutex mutex_;

@@ -27,33 +27,45 @@ Statements::Statements(const Settings& settings) {
     // would lose acknowledged grants in a crash.
     enter = fmt::format(
         "SELECT format, store_id, set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
-        "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', $1, true), "
+        "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', $3, true), "
         "set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true) "
         "FROM {}.meta WHERE id = 1",
         s);
-    place = fmt::format("INSERT INTO {}.locks (name) SELECT unnest($1::bytea[]) ON CONFLICT (name) DO NOTHING", s);
-    lock_to_change = fmt::format("SELECT 1 FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR UPDATE", s);
-    lock_to_look = fmt::format("SELECT 1 FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR SHARE", s);
+    // Most rows are there, and looking is cheaper than trying; it does not wait for somebody who is changing one.
+    place = fmt::format(
+        "INSERT INTO {0}.locks (name) SELECT w.name FROM unnest($1::bytea[]) AS w (name) "
+        "WHERE (SELECT true FROM {0}.locks AS l WHERE l.name = w.name LIMIT 1) IS NULL ON CONFLICT (name) DO NOTHING",
+        s);
+    const std::string lock =
+        fmt::format("SELECT name FROM {}.locks WHERE name = ANY ($1::bytea[]) ORDER BY name FOR ", s);
+    lock_to_change = lock + "UPDATE";
+    lock_to_look = lock + "SHARE";
+    lock_to_change_if_free = lock + "UPDATE SKIP LOCKED";
+    lock_to_look_if_free = lock + "SHARE SKIP LOCKED";
+    // Hardly any lock has a queue, so that is asked first, and the rest only where there is one. Not with EXISTS, here
+    // and for the history: a plan that was made for an empty table would put the whole table into a hash, every time.
     view = fmt::format(
-        "WITH {1}, wanted AS (SELECT * FROM unnest($2::bytea[], $3::int8[], $6::int8[]) AS w (name, depth, contended)) "
+        "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
+        "AS queued FROM unnest($2::bytea[], $3::int8[], $6::int8[]) AS w (name, depth, contended)) "
         "SELECT 0::int8 AS kind, NULL::bytea AS name, now AS a, NULL::int8 AS b, NULL::uuid AS id, NULL::bytea AS data "
         "FROM clock "
         "UNION ALL "
         "SELECT 1, w.name, l.token, CASE WHEN l.data IS NULL THEN "
-        "CASE WHEN EXISTS (SELECT 1 FROM {0}.audit AS a WHERE a.name = w.name) THEN 1 ELSE 0 END "
+        "COALESCE((SELECT 1 FROM {0}.audit AS a WHERE a.name = w.name LIMIT 1), 0) "
         "WHEN l.session_key IS NULL THEN 0 WHEN w.contended = 0 THEN 2 "
         "WHEN pg_try_advisory_xact_lock(l.session_key) THEN 3 ELSE 2 END, l.lock_id, l.data "
         "FROM wanted AS w LEFT JOIN {0}.locks AS l ON l.name = w.name "
         "UNION ALL "
         "SELECT 2, w.name, (SELECT max(q.number) FROM {0}.queue AS q WHERE q.name = w.name), "
         "(SELECT count(*) FROM {0}.queue AS q WHERE q.name = w.name AND {2}), NULL, NULL FROM wanted AS w, clock "
+        "WHERE w.queued "
         "UNION ALL "
         "SELECT 3, w.name, t.number, NULL, t.lock_id, t.data FROM wanted AS w, clock, LATERAL ("
         "(SELECT number, lock_id, data FROM {0}.queue AS q WHERE q.name = w.name AND {2} ORDER BY number LIMIT "
         "w.depth) "
         "UNION ALL "
         "(SELECT number, lock_id, data FROM {0}.queue AS q WHERE q.name = w.name AND w.depth > 0 AND NOT {2} "
-        "ORDER BY number LIMIT 100)) AS t "
+        "ORDER BY number LIMIT 100)) AS t WHERE w.queued "
         "UNION ALL "
         "SELECT 3, q.name, q.number, NULL, q.lock_id, q.data FROM unnest($4::bytea[], $5::uuid[]) AS o (name, id) "
         "JOIN {0}.queue AS q ON q.name = o.name AND q.lock_id = o.id",
@@ -92,7 +104,7 @@ Statements::Statements(const Settings& settings) {
     list = fmt::format(
         "WITH {1} SELECT l.name, l.token, l.lock_id, l.data, clock.now, "
         "(SELECT count(*) FROM {0}.queue AS q WHERE q.name = l.name AND {2}) FROM {0}.locks AS l, clock "
-        "WHERE l.seq > 0 AND l.name >= $2::bytea AND ($3::bytea IS NULL OR l.name < $3) "
+        "WHERE l.seq > 0 AND l.name >= $2::bytea AND l.name < $3::bytea "
         "AND ($4::int8 = 1 OR l.lock_id IS NOT NULL) AND ($5::int8 IS NULL OR l.changed_at >= $5) ORDER BY l.name",
         s, clock_text, lives);
     history_of_one = fmt::format(
@@ -116,11 +128,12 @@ Statement begin_change() { return Statement("BEGIN ISOLATION LEVEL READ COMMITTE
 
 Statement begin_look() { return Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); }
 
-Statement enter(const Statements& statements, const Budget& budget) {
+Statement enter(const Statements& statements, const Budget& budget, std::optional<milliseconds> longest_wait) {
     // The server gives up a little before we do, so that its answer still arrives.
     const milliseconds patience = std::max(budget.left() * 9 / 10, milliseconds{1});
     Statement statement(statements.enter);
     statement.bind(std::to_string(patience.count())).bind(std::to_string(longest_pause.count()));
+    statement.bind(std::to_string(std::min(patience, longest_wait.value_or(patience)).count()));
     return statement;
 }
 

@@ -13,13 +13,16 @@ struct Statements {
 
     /// The first of every transaction, behind BEGIN: how long and how durable, and whose store it is. The settings hold
     /// for the transaction alone, so that a pooler may give the session to somebody else afterwards.
-    /// $1 ms for each statement, $2 ms between statements. Answers: format, store_id.
+    /// $1 ms for each statement, $2 ms between statements, $3 ms for each wait for a row. Answers: format, store_id.
     RepeatedText enter;
     /// $1 names, in byte order. Rows for locks that were never used, so that there is something to lock.
     RepeatedText place;
-    /// $1 names.
+    /// $1 names. Answer the names of the rows that are locked now.
     RepeatedText lock_to_change;
     RepeatedText lock_to_look;
+    /// The same, without those that somebody else has locked.
+    RepeatedText lock_to_change_if_free;
+    RepeatedText lock_to_look_if_free;
     /// $1 the test's clock or NULL, $2 names, $3 how deep to look into their queues, $4 and $5 names and lock_ids of
     /// tickets that are wanted wherever they stand, $6 1 where somebody asks for the lock. Answers rows of several
     /// kinds: see `view.cpp`.
@@ -31,7 +34,7 @@ struct Statements {
     RepeatedText add_events;
     RepeatedText wake;  ///< $1 channels, $2 payloads.
 
-    /// $1 clock or NULL, $2 first name, $3 end of names or NULL, $4 1 with free ones, $5 changed since or NULL.
+    /// $1 clock or NULL, $2 first name, $3 end of names, $4 1 with free ones, $5 changed since or NULL.
     std::string list;
     std::string history_of_one;  ///< $1 name, $2 after seq, $3 since, $4 limit or NULL.
     std::string history_of_all;  ///< $1 since, $2 limit or NULL.
@@ -47,6 +50,8 @@ inline constexpr std::chrono::milliseconds longest_pause{5000};
 /// BEGIN for changes, and for reading one moment of everything.
 [[nodiscard]] Statement begin_change();
 [[nodiscard]] Statement begin_look();
-[[nodiscard]] Statement enter(const Statements& statements, const Budget& budget);
+/// No wait for a row takes longer than `longest_wait`, if that is given.
+[[nodiscard]] Statement enter(const Statements& statements, const Budget& budget,
+                              std::optional<std::chrono::milliseconds> longest_wait = std::nullopt);
 
 }  // namespace holdfast::stores::postgres

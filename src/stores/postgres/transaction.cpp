@@ -8,6 +8,7 @@
 #include "values/text.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace holdfast::stores::postgres {
@@ -15,43 +16,58 @@ namespace {
 
 using Remedy = Obstacle::Remedy;
 
+/// Two who use a lock for the first time meet at the row that one of them inserts, which no statement can pass over. A
+/// batch that others share waits there for as long as it takes to commit, and not for somebody who is stuck.
+constexpr std::chrono::milliseconds longest_shared_wait{50};
+
 enum class Hold { none, share, change };
 
-/// How each lock's row is to be held. What excludes an Acquire must not change until it is committed, so it is held,
+/// How the lock's row is to be held. What excludes an Acquire must not change until it is committed, so it is held,
 /// too, but many may do that at once. Who only checks holds nothing: his answer is old as soon as he has it.
-std::vector<Hold> holds_of(std::span<const Request> requests, const std::vector<Wanted>& wanted) {
-    std::set<LockName> excluding;
-    for (const Request& request : requests)
-        if (std::holds_alternative<Acquire>(request))
-            for (const LockName& name : kernel::others_of(request)) excluding.insert(name);
-    std::vector<Hold> holds;
-    for (const Wanted& lock : wanted)
-        holds.push_back(lock.may_change ? Hold::change : excluding.contains(lock.name) ? Hold::share : Hold::none);
-    return holds;
+Hold hold_of(const Wanted& lock) {
+    if (lock.may_change) return Hold::change;
+    return lock.excludes ? Hold::share : Hold::none;
 }
 
 /// Rows for locks that may have none, then all row locks in byte order of the names, so that batches queue up behind
 /// each other instead of blocking each other. Neighbours that are held the same way share a statement.
-void add_locking(std::vector<Statement>& trip, const Statements& statements, std::span<const Request> requests,
-                 const std::vector<Wanted>& wanted) {
-    const std::vector<Hold> holds = holds_of(requests, wanted);
+///
+/// The number of statements that lock, which are the last ones.
+std::size_t add_locking(std::vector<Statement>& trip, const Context& context, const std::vector<Wanted>& wanted) {
+    const Statements& statements = context.statements;
+    const bool waits = context.busy == Busy::wait;
     Array missing(Type::bytes);
     bool any = false;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (const Wanted& lock : wanted) {
         // Two that exclude each other and are both new would not see each other without a row to meet at.
-        if (!wanted[i].may_create && holds[i] != Hold::share) continue;
-        missing.add(wanted[i].name.text());
+        if (!lock.may_create && !lock.excludes) continue;
+        missing.add(lock.name.text());
         any = true;
     }
     if (any) trip.push_back(Statement(statements.place).bind(missing));
+    const std::size_t before = trip.size();
     for (std::size_t i = 0; i < wanted.size();) {
-        const Hold hold = holds[i];
+        const Hold hold = hold_of(wanted[i]);
         Array names(Type::bytes);
-        for (; i < wanted.size() && holds[i] == hold; ++i) names.add(wanted[i].name.text());
+        for (; i < wanted.size() && hold_of(wanted[i]) == hold; ++i) names.add(wanted[i].name.text());
         if (hold == Hold::none) continue;
-        trip.push_back(
-            Statement(hold == Hold::change ? statements.lock_to_change : statements.lock_to_look).bind(names));
+        const RepeatedText& to_change = waits ? statements.lock_to_change : statements.lock_to_change_if_free;
+        const RepeatedText& to_look = waits ? statements.lock_to_look : statements.lock_to_look_if_free;
+        trip.push_back(Statement(hold == Hold::change ? to_change : to_look).bind(names));
     }
+    return trip.size() - before;
+}
+
+/// Locks whose rows are there and should be held, but are not: somebody else has them, or they came just now.
+std::vector<LockName> not_held(const std::vector<Wanted>& wanted, const View& view, std::span<const Rows> locked) {
+    std::set<std::string_view> held;
+    for (const Rows& rows : locked)
+        for (int row = 0; row < rows.count(); ++row) held.insert(rows.text(row, 0));
+    std::vector<LockName> missed;
+    for (const Wanted& lock : wanted)
+        if (hold_of(lock) != Hold::none && view.present.contains(lock.name) && !held.contains(lock.name.text()))
+            missed.push_back(lock.name);
+    return missed;
 }
 
 /// For the columns that people read. PostgreSQL stores every character but NUL.
@@ -203,12 +219,19 @@ void end_orphans(View& view, const Context& context, std::span<const Request> re
 }
 
 /// A fault before COMMIT was sent: the server has undone everything, or will.
-Obstacle obstacle_of(const Fault& fault) {
+Obstacle obstacle_of(const Fault& fault, Busy busy) {
     Error error = error_of(fault, "use the locks");
     if (fault.sqlstate == "40001" || fault.sqlstate == "40P01" || fault.is_strangers())
         return {Remedy::repeat, std::move(error)};
     if (fault.silent() || fault.fatal) return {Remedy::reconnect, std::move(error)};
-    return {Remedy::none, std::move(error)};
+    const bool timed_out = fault.sqlstate == "55P03";
+    return {timed_out && busy == Busy::report ? Remedy::wait : Remedy::none, std::move(error)};
+}
+
+Obstacle somebody_has(std::vector<LockName> locks, Busy busy) {
+    return {busy == Busy::report ? Remedy::wait : Remedy::repeat,
+            {Errc::store_unavailable, "somebody else holds the row of a lock; nothing was changed"},
+            std::move(locks)};
 }
 
 std::unexpected<Obstacle> give_up(Connection& connection, Obstacle obstacle) {
@@ -221,13 +244,14 @@ std::unexpected<Obstacle> unknown(std::string why) {
         Remedy::none, {Errc::outcome_unknown, "the change was sent, and its end is not known: " + std::move(why)}});
 }
 
-std::expected<void, Obstacle> commit(Connection& connection, const std::vector<Statement>& trip, const Budget& budget) {
+std::expected<void, Obstacle> commit(Connection& connection, const std::vector<Statement>& trip, Busy busy,
+                                     const Budget& budget) {
     const Trip written = connection.run(trip, budget);
     if (written.fault) {
         const Fault& fault = *written.fault;
         const bool at_commit = fault.at + 1 == trip.size();
         if (fault.silent() || (fault.fatal && at_commit)) return unknown(fault.message);
-        return give_up(connection, obstacle_of(fault));
+        return give_up(connection, obstacle_of(fault, busy));
     }
     if (written.half_committed) return unknown("no standby has confirmed it");
     if (std::string_view(PQcmdStatus(written.answers.back().get())) != "COMMIT")
@@ -241,9 +265,12 @@ std::expected<void, Obstacle> commit(Connection& connection, const std::vector<S
 std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
                                             std::span<const Request> requests, const Budget& budget) {
     Batch batch(requests);
-    std::vector<Statement> trip{begin_change(), enter(context.statements, budget)};
-    add_locking(trip, context.statements, requests, batch.wanted());
-    trip.push_back(ask_view(context.statements, context.clock, batch.wanted(), names_asked_for(requests)));
+    const std::vector<Wanted>& wanted = batch.wanted();
+    const bool waits = context.busy == Busy::wait;
+    std::vector<Statement> trip{
+        begin_change(), enter(context.statements, budget, waits ? std::nullopt : std::optional(longest_shared_wait))};
+    const std::size_t locking = add_locking(trip, context, wanted);
+    trip.push_back(ask_view(context.statements, context.clock, wanted, names_asked_for(requests)));
     const Trip looked = connection.run(trip, budget);
 
     // The format comes first: what else a newer one refuses is its own business.
@@ -254,9 +281,12 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
     if (looked.fault) {
         const bool no_store = looked.fault->at == 1 && is_missing(*looked.fault);
         return give_up(connection, no_store ? Obstacle{Remedy::create, error_of(*looked.fault, "use the locks")}
-                                            : obstacle_of(*looked.fault));
+                                            : obstacle_of(*looked.fault, context.busy));
     }
     View view = read_view(looked.answers.back());
+    const auto locked = std::span(looked.answers).last(locking + 1).first(locking);
+    if (auto missed = not_held(wanted, view, locked); !missed.empty())
+        return give_up(connection, somebody_has(std::move(missed), context.busy));
     end_orphans(view, context, requests);
     for (auto& [name, lock] : view.locks) batch.found(name, std::move(lock));
     Applied applied{batch.run(view.now), *read_identity(looked.answers[1])};
@@ -268,7 +298,7 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
     if (budget.over())
         return give_up(connection, {Remedy::none,
                                     {Errc::store_unavailable, "the time for this call is over; nothing was changed"}});
-    if (auto done = commit(connection, writes(context, batch.changes(), view.now), budget); !done)
+    if (auto done = commit(connection, writes(context, batch.changes(), view.now), context.busy, budget); !done)
         return std::unexpected(std::move(done.error()));
     return applied;
 }

@@ -15,10 +15,15 @@ struct Obstacle {
         repeat,     ///< The server gave way to another transaction: the same again.
         reconnect,  ///< The session ended before anything was committed.
         create,     ///< There is no store yet.
+        wait,       ///< Somebody else has locked rows of the batch, and nobody was to wait for them.
     };
     Remedy remedy = Remedy::none;
     Error error;
+    std::vector<LockName> busy{};  ///< Whose rows they are, if that is known.
 };
+
+/// What to do about rows that somebody else has locked.
+enum class Busy { wait, report };
 
 struct Applied {
     std::vector<Reply> replies;
@@ -31,6 +36,7 @@ struct Context {
     const Statements& statements;
     const Clock& clock;
     Keeper* keeper = nullptr;  ///< Only with session=on.
+    Busy busy = Busy::wait;
 };
 
 /// One batch in one transaction: two round trips, or one and a farewell if nothing changes.

@@ -75,10 +75,11 @@ void add_ticket(Result<LockView>& lock, Result<Unsealed<kernel::Ticket>> found) 
     lock->tickets.push_back(std::move(ticket));
 }
 
-/// The first name behind all that begin with `prefix`; empty if there is none.
-std::optional<std::string> end_of(std::string prefix) {
+/// What comes behind all names that begin with `prefix`. Always something: a plan is kept for any prefix, and with an
+/// end that may be absent it would read all that follows.
+std::string end_of(std::string prefix) {
     while (prefix.ends_with('\xff')) prefix.pop_back();
-    if (prefix.empty()) return std::nullopt;
+    if (prefix.empty()) return std::string(256, '\xff');
     prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);
     return prefix;
 }
@@ -127,6 +128,7 @@ View read_view(const Rows& rows) {
         const auto name = name_in(rows, row, 1);
         if (!name) return;
         view.locks.emplace(*name, lock_in(rows, row, *name, view.now));
+        if (!rows.is_null(row, 2)) view.present.insert(*name);
         const auto beside = static_cast<Beside>(rows.number(row, 3));
         if (beside == Beside::session || beside == Beside::dead_session) view.bound.insert(*name);
         if (beside == Beside::dead_session) view.orphaned.insert(*name);
@@ -150,10 +152,8 @@ View read_view(const Rows& rows) {
 }
 
 Statement ask_list(const Statements& statements, const Clock& clock, const ListQuery& query) {
-    const auto end = end_of(query.prefix);
     Statement statement(statements.list);
-    statement.bind(judged(clock)).bind(bytes_of(query.prefix));
-    statement.bind(end ? std::optional(bytes_of(*end)) : std::nullopt);
+    statement.bind(judged(clock)).bind(bytes_of(query.prefix)).bind(bytes_of(end_of(query.prefix)));
     statement.bind(query.with_free ? 1 : 0);
     statement.bind(query.changed_since ? std::optional<std::int64_t>(query.changed_since->time_since_epoch().count())
                                        : std::nullopt);

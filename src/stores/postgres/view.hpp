@@ -16,6 +16,7 @@ namespace holdfast::stores::postgres {
 struct View {
     Instant now{};
     std::map<LockName, Result<LockView>> locks{};
+    std::set<LockName> present{};   ///< They have rows.
     std::set<LockName> bound{};     ///< Their leases end with a session,
     std::set<LockName> orphaned{};  ///< and that session is gone.
 };

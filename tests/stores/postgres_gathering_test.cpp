@@ -1,0 +1,75 @@
+// Goal: threads that share a transaction share nothing else. Method: somebody with a SQL shell locks a row, or a table,
+// and keeps it for as long as the test wants.
+#include "stores/postgres_fixture.hpp"
+
+#include <atomic>
+#include <thread>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class PostgresGathering : public PostgresFixture {
+protected:
+    /// Somebody else has a lock in hand. Threads that ask for it come first, and others behind them, who must be done
+    /// before the first ones give up.
+    void work_beside(const std::string& in_hand, const std::string& name) {
+        const auto store = open();
+        must(store->apply_one(by_alice(lock("used")), soon()));
+        by_hand_("BEGIN");
+        by_hand_(in_hand);
+        std::atomic<int> gave_up = 0;
+        std::vector<std::jthread> stuck;
+        for (int i = 0; i < 8; ++i)
+            stuck.emplace_back([&] {
+                std::ignore = store->apply_one(by_bob(lock(name)), Deadline::in(host_clock(), 10s));
+                ++gave_up;
+            });
+        std::vector<std::jthread> others;
+        for (int i = 0; i < 8; ++i)
+            others.emplace_back([&, i] {
+                const Acquire mine = by_alice(lock("other " + std::to_string(i)));
+                EXPECT_THAT(store->apply_one(mine, Deadline::in(host_clock(), 1min)), Granted());
+                for (int turn = 0; turn < 20; ++turn)
+                    EXPECT_THAT(store->apply_one(renewal(mine), Deadline::in(host_clock(), 1min)), Granted());
+            });
+        others.clear();
+        EXPECT_EQ(gave_up, 0);
+        by_hand_("ROLLBACK");
+    }
+};
+
+TEST_F(PostgresGathering, ARowThatSomebodyHasLockedHoldsUpItsOwnLockAlone) {
+    work_beside("SELECT 1 FROM " + row_of_lock(lock("used")) + " FOR UPDATE", "used");
+}
+
+// A row that is not committed yet cannot be passed over: whoever inserts the same has to wait for its end.
+TEST_F(PostgresGathering, ARowThatSomebodyHasInsertedHoldsUpItsOwnLockAlone) {
+    work_beside("INSERT INTO " + schema_ + ".locks (name) VALUES (" + ByHand::bytes("new") + ")", "new");
+}
+
+TEST_F(PostgresGathering, ThreadsThatAskAtOnceShareTransactions) {
+    constexpr int many = 40;
+    const auto store = open();
+    must(store->apply({}, soon()));
+    // Every transaction begins with a look at this table.
+    by_hand_("BEGIN");
+    by_hand_("LOCK TABLE " + schema_ + ".meta");
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < many; ++i)
+        threads.emplace_back(
+            [&, i] { EXPECT_THAT(store->apply_one(by_alice(lock(std::to_string(i))), soon()), Granted()); });
+    ByHand other{port_};
+    const std::string waiting =
+        fmt::format("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{}.meta'::regclass", schema_);
+    // Two that went by themselves, and the first that has gathered others.
+    while (std::stoi(other(waiting)) < 3) std::this_thread::yield();
+    by_hand_("COMMIT");
+    threads.clear();
+    EXPECT_LT(std::stoi(by_hand_("SELECT count(DISTINCT xmin::text) FROM " + schema_ + ".audit")), many);
+    EXPECT_EQ(by_hand_("SELECT count(*) FROM " + schema_ + ".audit"), std::to_string(many));
+}
+
+}  // namespace
+}  // namespace holdfast::tests
