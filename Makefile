@@ -73,7 +73,7 @@ run-asan run-tsan: run-%:
 	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-regex "^($$(tr ' ' '|' <<<'$($*_labels)'))$$"
 
 style:
-	@scripts/lint.sh format shell
+	@scripts/lint.sh format shell mutants
 
 sanitize: ## Run all tests of our code in motion under ASan, UBSan and TSan
 	@scripts/install-packages.sh build test

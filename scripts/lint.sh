@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks what a compiler does not.
-# usage: scripts/lint.sh format|apply-format|shell|analysis...
+# usage: scripts/lint.sh format|apply-format|shell|mutants|analysis...
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,6 +19,13 @@ check_format() {
 }
 
 check_shell() { shellcheck .ci/run scripts/*.sh tests/install/*.sh; }
+
+# A planted bug that no longer fits into the code is one that nobody looks for.
+check_mutants() {
+  local patch failed=0
+  for patch in tests/mutants/*.patch; do git apply --check "$patch" || failed=1; done
+  return "$failed"
+}
 
 # One source file through clang-tidy. A file that was clean is not looked at again until it, a header or
 # the configuration changes.
@@ -50,6 +57,7 @@ for check in "$@"; do
     format) check_format ;;
     apply-format) apply_format ;;
     shell) check_shell ;;
+    mutants) check_mutants ;;
     analysis) analyse ;;
     *)
       echo "lint.sh: there is no check \"$check\"" >&2
