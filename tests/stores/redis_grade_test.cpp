@@ -1,6 +1,7 @@
 // Goal: a store says what its server can promise, refuses what cannot keep a lock, and shows its password to nobody.
 // Method: servers with other settings, other certificates and other passwords.
 #include "stores/redis_fixture.hpp"
+#include "support/servers/certificate.hpp"
 
 namespace holdfast::tests {
 namespace {
@@ -107,27 +108,18 @@ TEST(RedisUrl, StoresWithDifferentPrefixesAndDatabasesAreStrangers) {
     EXPECT_EQ(must(two->list({}, soon())).size(), 1U);
 }
 
-/// A certificate for `host` that vouches for itself.
-std::string certificate(const ServerFolder& folder, const std::string& name, const std::string& host) {
-    const std::string base = (folder.path() / name).string();
-    run_as_server({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                   "-nodes", "-days", "2", "-subj", "/CN=holdfast test", "-addext", "subjectAltName=DNS:" + host,
-                   "-keyout", base + ".key", "-out", base + ".crt"});
-    return base;
-}
-
 TEST(RedisTls, OnlyTheServerThatTheCertificateNamesIsTrusted) {
     const ServerFolder folder;
-    const std::string right = certificate(folder, "right", "localhost");
-    const std::string wrong = certificate(folder, "wrong", "localhost");
+    const Certificate right = make_certificate(folder, "right", "DNS:localhost");
+    const Certificate wrong = make_certificate(folder, "wrong", "DNS:localhost");
     const std::uint16_t port = free_port();
-    const OwnRedis redis({"--tls-port", std::to_string(port), "--tls-cert-file", right + ".crt", "--tls-key-file",
-                          right + ".key", "--tls-auth-clients", "no"});
+    const OwnRedis redis({"--tls-port", std::to_string(port), "--tls-cert-file", right.file, "--tls-key-file",
+                          right.key, "--tls-auth-clients", "no"});
     const auto open = [&](const std::string& host, const std::string& parameters) {
         return open_store("rediss://:" + std::string(server_password) + "@" + host + ":" + std::to_string(port) + "/0" +
                           parameters);
     };
-    const auto store = must(open("localhost", "?tls_ca=" + right + ".crt"));
+    const auto store = must(open("localhost", "?tls_ca=" + right.file));
     const Acquire alice = by_alice(lock("x"), std::chrono::hours{1});
     EXPECT_THAT(store->apply_one(alice, soon()), Granted());
     Acquire large = by_alice(lock("large"));
@@ -137,10 +129,9 @@ TEST(RedisTls, OnlyTheServerThatTheCertificateNamesIsTrusted) {
     must(store->apply(renewals, soon()));
     EXPECT_EQ(must(store->history({.name = lock("x")}, soon())).size(), 201U);
 
-    EXPECT_THAT(open("localhost", "?tls_ca=" + wrong + ".crt"), RefusedWith(Errc::store_unavailable))
-        << "another's word";
+    EXPECT_THAT(open("localhost", "?tls_ca=" + wrong.file), RefusedWith(Errc::store_unavailable)) << "another's word";
     EXPECT_THAT(open("localhost", ""), RefusedWith(Errc::store_unavailable)) << "nobody's word";
-    EXPECT_THAT(open("127.0.0.1", "?tls_ca=" + right + ".crt"), RefusedWith(Errc::store_unavailable)) << "another host";
+    EXPECT_THAT(open("127.0.0.1", "?tls_ca=" + right.file), RefusedWith(Errc::store_unavailable)) << "another host";
     const auto unverified = must(open("127.0.0.1", "?tls=off"));
     EXPECT_THAT(unverified->apply_one(renewal(alice), soon()), Granted());
     int complaints = 0;
@@ -148,10 +139,9 @@ TEST(RedisTls, OnlyTheServerThatTheCertificateNamesIsTrusted) {
     EXPECT_EQ(complaints, 1);
     EXPECT_THAT(open("localhost", "?tls_ca=/nowhere"), RefusedWith(Errc::config));
 
-    const std::string elsewhere = certificate(folder, "elsewhere", "elsewhere.example");
-    redis.by_hand().ask({"CONFIG", "SET", "tls-cert-file", elsewhere + ".crt", "tls-key-file", elsewhere + ".key"});
-    EXPECT_THAT(open("localhost", "?tls_ca=" + elsewhere + ".crt"), RefusedWith(Errc::store_unavailable))
-        << "another name";
+    const Certificate elsewhere = make_certificate(folder, "elsewhere", "DNS:elsewhere.example");
+    redis.by_hand().ask({"CONFIG", "SET", "tls-cert-file", elsewhere.file, "tls-key-file", elsewhere.key});
+    EXPECT_THAT(open("localhost", "?tls_ca=" + elsewhere.file), RefusedWith(Errc::store_unavailable)) << "another name";
 }
 
 }  // namespace

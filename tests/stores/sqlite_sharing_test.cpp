@@ -2,6 +2,7 @@
 // Method: real threads and real processes on one file.
 
 #include "holdfast/open.hpp"
+#include "stores/sqlite_by_hand.hpp"
 #include "support/matchers.hpp"
 #include "support/process.hpp"
 #include "support/requests.hpp"
@@ -149,6 +150,28 @@ TEST_F(SqliteSharing, AFileThatAProcessOpensAndClosesBesideTheStoreLetsNobodyIn)
     EXPECT_THAT(verify_chain(must(store->history({.name = lock("l")}, Deadline::never())), status), Granted());
     EXPECT_GT(grants, 0U);
     EXPECT_EQ(status.seq, 2 * grants) << "each grant and each release is there";
+}
+
+// A transaction that begins with reading cannot write once somebody else has, and is refused at once, however long it
+// would be willing to wait.
+TEST_F(SqliteSharing, AnotherProgramThatWritesAllTheTimeRefusesNobody) {
+    const auto store = open();
+    must(store->apply({}, Deadline::never()));
+    std::atomic<int> written{0};
+    std::atomic<int> wanted{0};
+    const std::jthread other([&](const std::stop_token& stop) {
+        ByHand shell(folder_.path() / "sub" / "locks.db");
+        if (shell.execute("PRAGMA busy_timeout = 10000; CREATE TABLE other (x)") != SQLITE_OK) std::abort();
+        // Once for each call of the store, so that it gets its turn.
+        while (!stop.stop_requested())
+            if (written < wanted && shell.execute("INSERT INTO other VALUES (1)") == SQLITE_OK) ++written;
+    });
+    const Acquire mine = by_alice(lock("l"));
+    for (int round = 0; round < scaled(300); ++round) {
+        wanted = written + 1;
+        ASSERT_THAT(store->apply_one(mine, Deadline::never()), Granted()) << "round " << round;
+    }
+    EXPECT_GT(written, 0);
 }
 
 TEST_F(SqliteSharing, AReleaseWakesTheFirstInLine) {

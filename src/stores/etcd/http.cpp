@@ -36,6 +36,12 @@ bool was_sent(CURL* handle) {
     return bytes > 0;
 }
 
+bool was_kept_open(CURL* handle) {
+    long connects = 0;
+    curl_easy_getinfo(handle, CURLINFO_NUM_CONNECTS, &connects);
+    return connects == 0;
+}
+
 }  // namespace
 
 CurlHandle make_handle(const std::string& ca_file) {
@@ -81,16 +87,16 @@ std::expected<HttpAnswer, HttpFailure> Http::post(const std::string& url, const 
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, details.data());
 
-    const CURLcode code = curl_easy_perform(curl);
+    CURLcode code = curl_easy_perform(curl);
+    // A connection that was reset while it idled says nothing about the server, and nothing was sent on it.
+    if (code != CURLE_OK && !was_sent(curl) && was_kept_open(curl)) code = curl_easy_perform(curl);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, nullptr);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, nullptr);
     if (code != CURLE_OK)
         return std::unexpected(
             HttpFailure{was_sent(curl), details[0] != 0 ? details.data() : curl_easy_strerror(code)});
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-    long connects = 0;
-    curl_easy_getinfo(curl, CURLINFO_NUM_CONNECTS, &connects);
-    answer.maybe_repeated = connects > 0;
+    answer.maybe_repeated = !was_kept_open(curl);
     return answer;
 }
 

@@ -43,6 +43,12 @@ bool write_piece(int socket, const Piece& piece) {
     return true;
 }
 
+/// Its other end gets a reset instead of an end.
+void reset_when_closed(int socket) {
+    const linger at_once{1, 0};
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 }  // namespace
 
 base::Fd Proxy::listen_on(std::uint16_t port) {
@@ -105,6 +111,19 @@ void Proxy::cut() {
     nudge();
 }
 
+void Proxy::reset() {
+    {
+        const std::scoped_lock lock(mutex_);
+        reset_ = true;
+    }
+    nudge();
+    const auto is_pending = [&] {
+        const std::scoped_lock lock(mutex_);
+        return reset_;
+    };
+    while (is_pending()) std::this_thread::yield();
+}
+
 void Proxy::become(const Road& road) {
     {
         const std::scoped_lock lock(mutex_);
@@ -137,7 +156,10 @@ void Proxy::work(const std::stop_token& stop) {
         eventfd_read(nudged_.get(), &ignored);
         {
             const std::scoped_lock lock(mutex_);
-            if (std::exchange(cut_, false)) links_.clear();
+            if (reset_)
+                for (const Link& link : links_) reset_when_closed(link.client.get());
+            if (std::exchange(cut_, false) || reset_) links_.clear();
+            reset_ = false;
             road = road_;
             if (new_listening_) listening_ = std::move(new_listening_);
         }

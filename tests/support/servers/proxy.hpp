@@ -54,6 +54,9 @@ public:
     [[nodiscard]] std::uint64_t messages() const;
     /// Breaks all connections that there are.
     void cut();
+    /// Breaks them as a firewall does that has forgotten them: whoever says something on one is told at once that it
+    /// is gone. They are when this returns.
+    void reset();
     /// From now on. Connections can be made on any road, but what is said on them takes its time.
     void become(const Road& road);
     /// Listens again, on the same port.
@@ -104,6 +107,7 @@ private:
     std::function<bool()> is_done_{};   ///< Guarded by mutex_. Until it says so, `arranged_` waits.
     bool happened_ = false;             ///< Guarded by mutex_.
     bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
+    bool reset_ = false;                ///< Guarded by mutex_. And with a reset.
     Road road_{};                       ///< Guarded by mutex_.
     base::Fd new_listening_{};          ///< Guarded by mutex_.
 

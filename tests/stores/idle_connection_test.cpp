@@ -1,0 +1,42 @@
+// Goal: a connection that was reset while nobody used it is replaced, and who calls next notices nothing. Firewalls and
+// load balancers forget connections that idle, and so do servers. Method: a proxy resets all of them between two calls,
+// so that already the first thing that is said on one fails.
+#include "holdfast/open.hpp"
+#include "support/matchers.hpp"
+#include "support/requests.hpp"
+#include "support/server_place.hpp"
+#include "support/servers/kinds.hpp"
+#include "support/servers/proxy.hpp"
+
+#include <gmock/gmock.h>
+
+namespace holdfast::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class IdleConnection : public testing::TestWithParam<std::string> {
+protected:
+    [[nodiscard]] static Deadline soon() { return Deadline::in(host_clock(), 20s); }
+
+    const ServerPlace place_{GetParam(), shared_server_port(GetParam())};
+    Proxy proxy_{shared_server_port(GetParam())};
+    const std::unique_ptr<Store> store_ = must(open_store(place_.url(proxy_.port())));
+};
+
+TEST_P(IdleConnection, ThatWasResetIsReplacedUnnoticed) {
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store_->apply_one(alice, soon()));
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+        proxy_.reset();
+        EXPECT_THAT(store_->apply_one(renewal(alice), soon()), Granted());
+        proxy_.reset();
+        EXPECT_EQ(must(store_->inspect(lock("x"), soon())).seq, 1 + round) << "and it was done once";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, IdleConnection, testing::Values("postgres", "redis", "etcd"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace holdfast::tests
