@@ -35,7 +35,7 @@ TEST_P(IdleConnection, ThatWasResetIsReplacedUnnoticed) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, IdleConnection, testing::Values("postgres", "redis", "etcd"),
+INSTANTIATE_TEST_SUITE_P(Servers, IdleConnection, testing::ValuesIn(server_kinds()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

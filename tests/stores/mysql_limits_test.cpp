@@ -84,6 +84,17 @@ TEST(MysqlLimits, AServerThatBecomesReadOnlyIsLeftAloneUntilItIsNot) {
     EXPECT_EQ(must(store->inspect(lock("x"), MysqlPlace::soon())).seq, 2U) << "of the others nothing is left";
 }
 
+// A user who may write to a read-only server all the same, as administrators may, must not split the store in two.
+TEST(MysqlLimits, AServerThatBecomesReadOnlyIsLeftAloneAlsoByWhoMayWriteToIt) {
+    const auto server = start_mariadb_server();
+    MysqlPlace place(server->port());
+    const auto store = place.open();
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(apply(*store, alice));
+    place.shell.run("SET GLOBAL read_only = 1");
+    EXPECT_THAT(apply(*store, renewal(alice)), RefusedWith(Errc::store_unavailable));
+}
+
 TEST(MysqlLimits, AReplicaIsRefusedAndLowersTheGradeOfItsPrimary) {
     const auto primary = start_mariadb_server({.arguments = {"--log-bin", "--server-id=1", "--sync-binlog=1"}});
     const auto replica = start_mariadb_server({.arguments = {"--server-id=2", "--read-only"}});

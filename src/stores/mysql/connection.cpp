@@ -92,6 +92,8 @@ std::expected<Answers, Failure> Connection::run(const Sql& sql, Deadline deadlin
     int status = 0;
     int events = mysql_real_query_start(&status, handle, packet.data(), packet.size());
     while (events != 0) events = mysql_real_query_cont(&status, handle, await(events, deadline));
+    // Not 1 alone: a connection that was reset while it idled says -1, which further down means that all was answered.
+    if (status != 0) return std::unexpected(failure(0));
     while (true) {
         if (status > 0) return std::unexpected(failure(answers.size()));
         MYSQL_RES* rows = nullptr;

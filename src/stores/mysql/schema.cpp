@@ -20,7 +20,7 @@ constexpr int attempts = 10;
 }  // namespace
 
 Sql identity_query(const Clock& clock) {
-    return Sql("SELECT ") << now_of(clock) << ", format, store_id FROM holdfast_meta WHERE id = 1";
+    return Sql("SELECT ") << now_of(clock) << ", format, store_id, @@global.read_only FROM holdfast_meta WHERE id = 1";
 }
 
 Result<std::optional<Identity>> identity_in(Answer& answer) {
@@ -33,7 +33,8 @@ Result<std::optional<Identity>> identity_in(Answer& answer) {
     if (!store_id)
         return fail(Errc::record_corrupt,
                     "the store's identity cannot be read; the store stays blocked until it is repaired");
-    return Identity{Instant{std::chrono::milliseconds{row->number(0)}}, *store_id};
+    return Identity{Instant{std::chrono::milliseconds{row->number(0)}}, *store_id,
+                    row->text(3) != "0" && row->text(3) != "OFF"};
 }
 
 Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline) {

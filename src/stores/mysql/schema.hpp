@@ -13,6 +13,7 @@ namespace holdfast::stores::mysql {
 struct Identity {
     Instant now{};
     StoreId store_id{};
+    bool read_only = false;  ///< The server, for all but administrators.
 };
 
 /// What `identity_query` gave. Empty for a store that nobody has finished creating. `format_unsupported` for

@@ -41,6 +41,8 @@ std::set<std::string> names_in(Answer& answer) {
     return names;
 }
 
+Error became_read_only() { return {Errc::store_unavailable, "the server has become read-only; nothing was changed"}; }
+
 Error gone() { return {Errc::store_unavailable, "the store in the database is gone; nothing was changed"}; }
 
 }  // namespace
@@ -83,6 +85,8 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     auto identity = identity_in((*answers)[1 + lists]);
     if (!identity) return std::unexpected(Trouble{Remedy::none, identity.error()});
     if (!*identity || (*identity)->store_id != expected) return std::unexpected(Trouble{Remedy::none, gone()});
+    // Who may write to it all the same must not: the locks are granted elsewhere by now.
+    if ((*identity)->read_only) return std::unexpected(Trouble{Remedy::none, became_read_only()});
     now_ = (*identity)->now;
     const Judging judging{now_, facts_.many_clocks() ? clock_difference : slewing};
 
