@@ -88,8 +88,9 @@ public:
     }
 
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
-        Patience patience(clock_, deadline);
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
+            // A new one for each look: to listen in between is no silence of etcd.
+            Patience patience(clock_, deadline);
             const auto outlook = look_out(session_, watch, patience);
             // A look that is cut off by the end of the wait is no failure of the store.
             if (!outlook && deadline.passed(clock_)) return {};
