@@ -22,7 +22,9 @@ bool answers(std::uint16_t port) {
 std::unique_ptr<Server> start_mariadb_server(const ServerOptions& options) {
     auto folder = std::make_shared<ServerFolder>();
     const std::string data = (folder->path() / "data").string();
-    run_as_server({"/usr/bin/mariadb-install-db", "--no-defaults", "--datadir=" + data, "--skip-test-db",
+    // A server that starts removes what it takes for its own temporary tables, also those of another in the same place.
+    const std::string temporary = "--tmpdir=" + folder->path().string();
+    run_as_server({"/usr/bin/mariadb-install-db", "--no-defaults", "--datadir=" + data, temporary, "--skip-test-db",
                    "--auth-root-authentication-method=normal", "--skip-name-resolve"});
     const std::string first =
         folder->write("first.sql", fmt::format("CREATE USER IF NOT EXISTS {0}@'127.0.0.1' IDENTIFIED BY '{1}';\n"
@@ -32,7 +34,7 @@ std::unique_ptr<Server> start_mariadb_server(const ServerOptions& options) {
     Server::Plan plan{
         .name = "mariadb",
         .command = {"/usr/sbin/mariadbd", "--no-defaults", "--datadir=" + data, "--port=" + std::to_string(port),
-                    "--bind-address=127.0.0.1", "--socket=" + (folder->path() / "socket").string(),
+                    "--bind-address=127.0.0.1", temporary, "--socket=" + (folder->path() / "socket").string(),
                     "--pid-file=" + (folder->path() / "pid").string(), "--init-file=" + first, "--skip-name-resolve",
                     "--max-connections=300", "--innodb-buffer-pool-size=64M"},
         .environment = options.environment,
