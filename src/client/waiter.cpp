@@ -101,15 +101,17 @@ public:
     }
 
 private:
-    [[nodiscard]] bool doubt_is_stale() const {
-        return doubted_since_ && clock_.boottime() >= *doubted_since_ + request_.ttl.time();
+    /// Until then a grant that was not heard of must be there still. A little before the lease ends by our clock: the
+    /// store's may be faster, and both count whole milliseconds.
+    [[nodiscard]] Boottime end_of_doubt() const {
+        return doubted_since_ ? *doubted_since_ + request_.ttl.time() * 9 / 10 : Boottime::max();
     }
+
+    [[nodiscard]] bool doubt_is_stale() const { return clock_.boottime() >= end_of_doubt(); }
 
     /// What it says to a store that was stopped must not count when the doubt has become stale in the meantime.
     [[nodiscard]] Deadline time_to_ask() const {
-        Deadline enough = Deadline::in(clock_, call_timeout);
-        if (doubted_since_) enough.at = std::min(enough.at, *doubted_since_ + request_.ttl.time());
-        return enough;
+        return {std::min(Deadline::in(clock_, call_timeout).at, end_of_doubt())};
     }
 
     void become_another() {
