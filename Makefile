@@ -61,8 +61,9 @@ build-release:
 	@scripts/configure.sh release HOLDFAST_TESTS=ON HOLDFAST_BENCH=ON
 	@cmake --build build --target all all_verify_interface_header_sets
 
+# One more than there are processors, since a test mostly waits.
 run-release:
-	@$(CTEST) --test-dir build
+	@$(CTEST) --test-dir build --parallel $$(($(JOBS) + 1))
 
 # Behind running tests a build is quiet and polite.
 build-asan build-tsan: build-%:
