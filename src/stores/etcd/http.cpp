@@ -88,8 +88,10 @@ std::expected<HttpAnswer, HttpFailure> Http::post(const std::string& url, const 
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, details.data());
 
     CURLcode code = curl_easy_perform(curl);
-    // A connection that was reset while it idled says nothing about the server, and nothing was sent on it.
-    if (code != CURLE_OK && !was_sent(curl) && was_kept_open(curl)) code = curl_easy_perform(curl);
+    // A connection that was reset while it idled says nothing about the server, and nothing was sent on it. A server
+    // that cannot be reached in time gets no second time.
+    const bool is_broken = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING;
+    if (is_broken && !was_sent(curl) && was_kept_open(curl)) code = curl_easy_perform(curl);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, nullptr);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, nullptr);
     if (code != CURLE_OK)
