@@ -25,7 +25,7 @@ public:
     [[nodiscard]] Boottime boottime() const override { return Boottime{read_clock(CLOCK_BOOTTIME)}; }
     [[nodiscard]] std::string boot_id() const override {
         static const std::string id = [] {
-            std::string line = small_file("/proc/sys/kernel/random/boot_id");
+            std::string line = small_file("/proc/sys/kernel/random/boot_id").value_or("");
             line.erase(std::min(line.find('\n'), line.size()));
             return line;
         }();

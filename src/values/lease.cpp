@@ -39,7 +39,7 @@ std::string host_name() {
 
 /// Of those that the system's own file lists: `name:password:uid:…`.
 std::optional<std::string> local_user_name(uid_t uid) {
-    const std::string all = small_file("/etc/passwd");
+    const std::string all = small_file("/etc/passwd").value_or("");
     const std::string digits = std::to_string(uid);
     for (std::string_view rest = all; !rest.empty();) {
         const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -65,7 +65,7 @@ std::string user_name() {
 
 /// Field 22 of /proc/self/stat: what tells this process from a later one with the same pid.
 std::string start_time() {
-    const std::string stat = small_file("/proc/self/stat");
+    const std::string stat = small_file("/proc/self/stat").value_or("");
     // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
     std::string_view rest = stat;
     rest.remove_prefix(std::min(stat.rfind(')') + 1, stat.size()));

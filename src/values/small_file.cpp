@@ -7,16 +7,16 @@
 
 namespace holdfast {
 
-std::string small_file(const char* path) {
+std::optional<std::string> small_file(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return std::nullopt;
     std::string text;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return text;
     std::array<char, 4096> part{};
     ssize_t got = 0;
     while ((got = read(file, part.data(), part.size())) > 0 || (got < 0 && errno == EINTR))
         if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
     close(file);
-    return got < 0 ? "" : text;
+    return text;
 }
 
 }  // namespace holdfast

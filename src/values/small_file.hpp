@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace holdfast {
 
-/// The content of a file of the kernel, or of the system's configuration; empty if it cannot be read. Without the
-/// streams of the standard library, whose locales take longer to set up than such a file to read.
-[[nodiscard]] std::string small_file(const char* path);
+/// What can be read of a file of the kernel, or of the system's configuration; nothing if it cannot be opened. Without
+/// the streams of the standard library: their locales take longer to set up than such a file to read, and they make an
+/// exception of a process that ends while it is looked at.
+[[nodiscard]] std::optional<std::string> small_file(const std::string& path);
 
 }  // namespace holdfast

@@ -1,14 +1,11 @@
 #include "guards/run/family.hpp"
 
-#include "base/fd.hpp"
+#include "values/small_file.hpp"
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <dirent.h>
-#include <fcntl.h>
 #include <memory>
-#include <optional>
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,24 +18,6 @@ struct ProcessLine {
     char state = '?';
     std::string name;
 };
-
-/// What can be read of it; empty if it cannot be opened. A process that ends in the middle makes an error of that, of
-/// which a stream's iterator would make an exception.
-std::optional<std::string> read_if_there(const std::string& path) {
-    const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return std::nullopt;
-    std::string all;
-    std::array<char, 4096> part{};
-    while (true) {
-        const ssize_t got = read(file.get(), part.data(), part.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        all.append(part.data(), static_cast<std::size_t>(got));
-    }
-    return all;
-}
-
-std::string read_all(const std::string& path) { return read_if_there(path).value_or(""); }
 
 /// `pid (name) state ppid …`, where the name may hold anything.
 bool parse_stat(const std::string& stat, ProcessLine& line) {
@@ -61,7 +40,8 @@ std::vector<ProcessLine> all_processes() {
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), line.pid);
         if (error != std::errc{} || end != digits.data() + digits.size()) continue;
         // A process may end between the listing and the reading; then it is no longer anybody's relative.
-        if (parse_stat(read_all("/proc/" + std::string(digits) + "/stat"), line)) lines.push_back(std::move(line));
+        if (parse_stat(small_file("/proc/" + std::string(digits) + "/stat").value_or(""), line))
+            lines.push_back(std::move(line));
     }
     return lines;
 }
@@ -70,7 +50,7 @@ std::vector<ProcessLine> all_processes() {
 
 std::set<pid_t> children() {
     std::set<pid_t> found;
-    if (const auto listed = read_if_there("/proc/self/task/" + std::to_string(getpid()) + "/children")) {
+    if (const auto listed = small_file("/proc/self/task/" + std::to_string(getpid()) + "/children")) {
         // Each number is followed by a space.
         const char* const end = listed->data() + listed->size();
         pid_t pid = 0;
@@ -109,7 +89,8 @@ std::vector<Relative> marked_with(std::string_view lock_id) {
     const std::string mark = "HOLDFAST_LOCK_ID=" + std::string(lock_id);
     for (const ProcessLine& line : all_processes()) {
         if (line.pid == getpid() || line.state == 'Z') continue;
-        const std::string environment = '\0' + read_all("/proc/" + std::to_string(line.pid) + "/environ");
+        const std::string environment =
+            '\0' + small_file("/proc/" + std::to_string(line.pid) + "/environ").value_or("");
         const auto at = environment.find('\0' + mark);
         if (at != std::string::npos && environment[at + 1 + mark.size()] == '\0')
             found.push_back({line.pid, line.name});
