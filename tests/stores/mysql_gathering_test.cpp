@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <barrier>
+#include <functional>
 #include <thread>
 
 namespace holdfast::tests {
@@ -23,6 +24,22 @@ protected:
         return std::stoi(shell_.run("SHOW GLOBAL STATUS LIKE '" + counter + "'").at(0).at(1));
     }
 
+    /// Four programs do `what` to a lock that nobody has used before, all at once, so many times.
+    void contend(int rounds, const std::function<void(Store&, const LockName&)>& what) {
+        std::barrier together(contenders);
+        std::vector<std::unique_ptr<Store>> stores;
+        for (int i = 0; i < contenders; ++i) stores.push_back(place_.open());
+        std::vector<std::jthread> threads;
+        for (const auto& store : stores)
+            threads.emplace_back([&] {
+                for (int round = 0; round < rounds; ++round) {
+                    together.arrive_and_wait();
+                    what(*store, lock(std::to_string(round)));
+                }
+            });
+    }
+
+    static constexpr int contenders = 4;
     MysqlPlace place_{server_->port()};
     MysqlByHand& shell_ = place_.shell;
     std::unique_ptr<Store> store_ = place_.open();
@@ -83,50 +100,28 @@ TEST_F(MysqlGathering, TheFirstUseOfALockIsOneTransaction) {
 
 // None of them has a row to lock, so it is the row that decides who was first.
 TEST_F(MysqlGathering, OfManyWhoUseALockForTheFirstTimeOneIsGrantedIt) {
-    constexpr int contenders = 4;
     constexpr int rounds = 40;
-    std::vector<std::unique_ptr<Store>> stores;
-    for (int i = 0; i < contenders; ++i) stores.push_back(place_.open());
     must(store_->apply({}, soon()));
     std::atomic<int> granted = 0;
-    std::barrier together(contenders);
-    {
-        std::vector<std::jthread> threads;
-        for (const auto& store : stores)
-            threads.emplace_back([&] {
-                for (int round = 0; round < rounds; ++round) {
-                    together.arrive_and_wait();
-                    const Reply reply = store->apply_one(by_alice(lock(std::to_string(round))), soon());
-                    if (reply)
-                        ++granted;
-                    else
-                        EXPECT_THAT(reply, RefusedWith(Errc::lock_conflict));
-                }
-            });
-    }
+    contend(rounds, [&](Store& store, const LockName& name) {
+        const Reply reply = store.apply_one(by_alice(name), soon());
+        if (reply)
+            ++granted;
+        else
+            EXPECT_THAT(reply, RefusedWith(Errc::lock_conflict));
+    });
     EXPECT_EQ(granted, rounds);
 }
 
 // Who waits for a lock that was never granted has a place in its queue, and so have all who come at the same time.
 TEST_F(MysqlGathering, TheFirstTicketsOfANewLockHaveDifferentNumbers) {
-    constexpr int contenders = 4;
     constexpr int rounds = 20;
-    std::vector<std::unique_ptr<Store>> stores;
-    for (int i = 0; i < contenders; ++i) stores.push_back(place_.open());
     must(store_->apply_one(by_alice(lock("freeze")), soon()));
-    std::barrier together(contenders);
-    {
-        std::vector<std::jthread> threads;
-        for (const auto& store : stores)
-            threads.emplace_back([&] {
-                for (int round = 0; round < rounds; ++round) {
-                    together.arrive_and_wait();
-                    Acquire mine = queued(by_bob(lock(std::to_string(round))), 1h);
-                    mine.unless_held = {lock("freeze")};
-                    EXPECT_THAT(store->apply_one(mine, soon()), RefusedWith(Errc::lock_conflict));
-                }
-            });
-    }
+    contend(rounds, [&](Store& store, const LockName& name) {
+        Acquire mine = queued(by_bob(name), 1h);
+        mine.unless_held = {lock("freeze")};
+        EXPECT_THAT(store.apply_one(mine, soon()), RefusedWith(Errc::lock_conflict));
+    });
     EXPECT_EQ(shell_.value("SELECT COUNT(DISTINCT name, number) FROM holdfast_queue"),
               std::to_string(contenders * rounds));
 }

@@ -8,8 +8,7 @@
 /// - A log's header before its first frame. That keeps frames of an older log in the same file from being read as newer
 ///   ones. In a file that was empty there are none, and the commit syncs header and frames together.
 /// - The log before it is moved into the database, even if every commit in it has been synced.
-/// - A commit that changed nothing but places in the queue. Who waits in it does not outlive a power cut either, and
-/// the
+/// - A commit that changed nothing but places in the queue. Who waits there does not outlive a power cut either. The
 ///   next commit that counts syncs the same file.
 namespace holdfast::stores::sqlite {
 
