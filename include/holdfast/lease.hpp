@@ -17,7 +17,8 @@
 namespace holdfast {
 
 /// The name of a lock: 1 to 255 bytes of UTF-8 without control characters. Bytes are compared, never
-/// folded: `X`, `x` and `x ` are three locks. `/` is allowed and has no meaning beyond convention.
+/// folded: `X`, `x` and `x ` are three locks. `/` is allowed and has no meaning beyond convention, but
+/// what stands between two of them is never `.` or `..`, which only a path that went astray contains.
 class LockName {
 public:
     static constexpr std::size_t max_bytes = 255;

@@ -19,7 +19,8 @@ std::string hint_for(const Error& error) {
         case Errc::outcome_unknown: return fmt::format("look before you repeat it: holdfast status {}", name);
         case Errc::store_unavailable: return "nothing was changed; try again, or find out more with: holdfast doctor";
         case Errc::name_invalid:
-            return "a name is 1 to 255 bytes of UTF-8 without control characters, such as migrate/prod";
+            return "a name is 1 to 255 bytes of UTF-8 without control characters, and without . or .. between slashes; "
+                   "such as migrate/prod";
         case Errc::usage: return "see holdfast help";
         case Errc::denied: return "check who owns the store and the lock: holdfast doctor";
         case Errc::config: return "correct it, or name another file with --config";

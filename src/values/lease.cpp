@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <optional>
 #include <pwd.h>
+#include <ranges>
 #include <span>
 #include <sys/random.h>
 #include <unistd.h>
@@ -80,6 +81,14 @@ bool is_number(std::string_view text) {
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
+/// `.` and `..` between slashes: a path that was meant for somebody else.
+bool has_step_of_a_path(std::string_view text) {
+    return std::ranges::any_of(text | std::views::split('/'), [](const auto& part) {
+        const std::string_view step(part.begin(), part.end());
+        return step == "." || step == "..";
+    });
+}
+
 }  // namespace
 
 Result<LockName> LockName::parse(std::string_view text) {
@@ -91,6 +100,7 @@ Result<LockName> LockName::parse(std::string_view text) {
     if (text.size() > max_bytes) return bad(fmt::format("it has {} bytes, and {} is the most", text.size(), max_bytes));
     if (has_control(text)) return bad("it contains a control character");
     if (!is_utf8(text)) return bad("it is not UTF-8");
+    if (has_step_of_a_path(text)) return bad("\".\" and \"..\" lead nowhere here, since a name is not a path");
     return LockName(std::string(text));
 }
 

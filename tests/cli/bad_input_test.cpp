@@ -30,6 +30,7 @@ std::vector<Case> cases() {
         {"empty name", {"acquire", ""}, "E_NAME_INVALID"},
         {"256 bytes of name", {"acquire", std::string(256, 'x')}, "E_NAME_INVALID"},
         {"control character in a name", {"acquire", "a\x1b[2J"}, "E_NAME_INVALID"},
+        {"a way out of a folder", {"acquire", "../x"}, "E_NAME_INVALID"},
         {"newline in a name", {"status", "a\nb"}, "E_NAME_INVALID"},
         {"a name that is not UTF-8", {"acquire", "\xff\xfe"}, "E_NAME_INVALID"},
         {"bad name in unless-held", {"acquire", "a", "--unless-held", ""}, "E_NAME_INVALID"},

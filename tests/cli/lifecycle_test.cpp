@@ -243,7 +243,7 @@ TEST_P(Lifecycle, HistoryTellsTheStoryOldestFirstAndCanBeCutShort) {
 }
 
 TEST_P(Lifecycle, NamesThatLookLikeFlagsOrPathsAreNames) {
-    for (const std::string name : {"../../etc/passwd", "a b", "Ünïcode/✓", "[x,y]", "%2e", "*"}) {
+    for (const std::string name : {"/etc/passwd", "a b", "Ünïcode/✓", "[x,y]", "%2e", "*"}) {
         ASSERT_EQ(acquire(name).status, 0) << name;
         EXPECT_EQ(box.run({"status", name, "--json"}).json().text("/name"), name);
     }

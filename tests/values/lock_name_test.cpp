@@ -13,9 +13,9 @@ TEST(LockNameTest, AcceptsEverythingTheGrammarAllows) {
     for (const std::string_view text : {"x",
                                         "migrate/prod",
                                         "project/42/edit",
-                                        "../x",
-                                        "..",
-                                        ".",
+                                        "..x",
+                                        "...",
+                                        ".hidden/x.",
                                         "/",
                                         "//",
                                         "/etc/passwd",
@@ -42,6 +42,12 @@ TEST(LockNameTest, AcceptsEverythingTheGrammarAllows) {
         ASSERT_TRUE(name) << text;
         EXPECT_EQ(name->text(), text);
     }
+}
+
+// Whoever asks for `../x` has put a path where a name belongs.
+TEST(LockNameTest, HasNoStepsOfAPath) {
+    for (const std::string_view text : {".", "..", "../x", "./x", "x/..", "x/.", "/..", "a/../b", "../../etc/passwd"})
+        EXPECT_THAT(LockName::parse(text), RefusedWith(Errc::name_invalid)) << text;
 }
 
 TEST(LockNameTest, HasOneTo255Bytes) {
