@@ -28,13 +28,13 @@ check_mutants() {
 }
 
 # One source file through clang-tidy. A file that was clean is not looked at again until it, a header or
-# the configuration changes.
+# the configuration changes. Each is read alone, so that a missing include is noticed.
 analyse_file() {
   local file=$1 headers_key=$2 key report
   key=$( (echo "$headers_key" && cat "$file") | sha256sum | cut -c1-32)
   [[ -f $remembered/$key ]] && return 0
   # On standard error clang-tidy counts what it found in headers of the system, which is nobody's business here.
-  if report=$(clang-tidy-19 -p build --quiet "$file" 2>/dev/null); then
+  if report=$(clang-tidy-19 -p build/dev --quiet "$file" 2>/dev/null); then
     touch "$remembered/$key"
     return 0
   fi

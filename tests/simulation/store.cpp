@@ -103,7 +103,7 @@ Reply SimulatedStore::renewed_for_anybody(const Renew& request) {
     lease.renewed_at = wall();
     lease.expires_at = wall() + request.ttl.time();
     saved_.record = kernel::encode(now);
-    return Outcome{kernel::status_of(now, 0, wall()), std::nullopt};
+    return holdfast::Outcome{kernel::status_of(now, 0, wall()), std::nullopt};
 }
 
 std::optional<LockId> SimulatedStore::holder() const {

@@ -18,7 +18,6 @@ constexpr std::uint64_t least_free_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t least_free_files = 100;
 
 constexpr std::size_t most_records = 100'000;
-constexpr std::size_t longest_record = std::size_t{64} << 20;
 
 Finding free_space(const Folder& dir) {
     struct statvfs info{};

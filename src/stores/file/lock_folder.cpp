@@ -22,9 +22,6 @@ constexpr std::array<std::string_view, 4> before_first_use{"guard", "record.tmp"
 /// How many events stay inside the record. More make every write longer, fewer make moves more frequent.
 constexpr std::size_t longest_tail = 16;
 
-/// A batch can leave some hundred events in a tail; a file beyond this is not ours.
-constexpr std::size_t longest_record = std::size_t{64} << 20;
-
 bool is_same_file(int fd, int folder, const std::string& name) {
     struct stat opened{};
     struct stat named{};

@@ -23,6 +23,9 @@ struct SavedLock {
     std::vector<AuditEvent> tail{};
 };
 
+/// A batch can leave some hundred events in a tail; a file beyond this is not ours.
+inline constexpr std::size_t longest_record = std::size_t{64} << 20;
+
 [[nodiscard]] Bytes to_file(const SavedLock& saved);
 
 /// Empty unless the bytes are exactly one valid record whose tail leads to it.

@@ -107,7 +107,7 @@ sqlite3_vfs& usual_vfs() {
     return *usual;
 }
 
-int open(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int flags, int* flags_out) {
+int open_file(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int flags, int* flags_out) {
     if ((flags & SQLITE_OPEN_WAL) == 0) return usual_vfs().xOpen(&usual_vfs(), path, file, flags, flags_out);
     log(file) = {};
     real(file)->pMethods = nullptr;
@@ -130,7 +130,7 @@ const char* vfs_with_spared_syncs() {
         sqlite3_vfs vfs = usual_vfs();
         vfs.zName = "holdfast";
         vfs.szOsFile += static_cast<int>(sizeof(LogFile));
-        vfs.xOpen = open;
+        vfs.xOpen = open_file;
         vfs.pNext = nullptr;
         return vfs;
     }();

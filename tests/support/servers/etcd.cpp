@@ -13,7 +13,7 @@ std::size_t append(char* data, std::size_t size, std::size_t count, void* text) 
 }
 
 /// It says that it is healthy only when there is a leader.
-bool answers(std::uint16_t port) {
+bool etcd_answers(std::uint16_t port) {
     const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> request(curl_easy_init(), curl_easy_cleanup);
     std::string answer;
     curl_easy_setopt(request.get(), CURLOPT_URL, fmt::format("http://127.0.0.1:{}/health", port).c_str());
@@ -56,7 +56,7 @@ std::unique_ptr<Server> start_etcd_server(const ServerOptions& options) {
     // It elects itself, which needs no patience with others.
     ServerOptions hasty = options;
     hasty.arguments.insert(hasty.arguments.begin(), {"--heartbeat-interval=20", "--election-timeout=200"});
-    return start_node(node, member(node), [port = node.client_port] { return answers(port); }, hasty);
+    return start_node(node, member(node), [port = node.client_port] { return etcd_answers(port); }, hasty);
 }
 
 std::array<std::unique_ptr<Server>, 3> start_etcd_cluster(const std::function<std::uint16_t(std::uint16_t)>& in_front) {
@@ -69,7 +69,8 @@ std::array<std::unique_ptr<Server>, 3> start_etcd_cluster(const std::function<st
     auto one = start_node(nodes[0], cluster, at_once, {});
     auto two = start_node(nodes[1], cluster, at_once, {});
     const auto all = [nodes] {
-        return answers(nodes[0].client_port) && answers(nodes[1].client_port) && answers(nodes[2].client_port);
+        return etcd_answers(nodes[0].client_port) && etcd_answers(nodes[1].client_port) &&
+               etcd_answers(nodes[2].client_port);
     };
     auto three = start_node(nodes[2], cluster, all, {});
     return {std::move(one), std::move(two), std::move(three)};

@@ -9,7 +9,7 @@ namespace {
 
 using Connection = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
 
-bool answers(std::uint16_t port) {
+bool mariadb_answers(std::uint16_t port) {
     const Connection connection(mysql_init(nullptr), mysql_close);
     const std::string user(server_user_name);
     const std::string password(server_password);
@@ -38,7 +38,7 @@ std::unique_ptr<Server> start_mariadb_server(const ServerOptions& options) {
                     "--pid-file=" + (folder->path() / "pid").string(), "--init-file=" + first, "--skip-name-resolve",
                     "--max-connections=300", "--innodb-buffer-pool-size=64M"},
         .environment = options.environment,
-        .is_ready = [port] { return answers(port); }};
+        .is_ready = [port] { return mariadb_answers(port); }};
     plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
     return std::make_unique<Server>(std::move(plan), std::move(folder), port);
 }

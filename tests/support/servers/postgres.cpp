@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view programs = "/usr/lib/postgresql/15/bin/";
 
-bool answers(std::uint16_t port) {
+bool postgres_answers(std::uint16_t port) {
     return PQping(fmt::format("host=127.0.0.1 port={} dbname=postgres connect_timeout=2", port).c_str()) == PQPING_OK;
 }
 
@@ -29,7 +29,7 @@ std::unique_ptr<Server> start_postgres_server(const ServerOptions& options) {
                                   "127.0.0.1", "-k", folder->path().string(), "-c", "max_connections=300", "-c",
                                   "shared_buffers=64MB", "-c", "recovery_init_sync_method=syncfs"},
                       .environment = options.environment,
-                      .is_ready = [port] { return answers(port); }};
+                      .is_ready = [port] { return postgres_answers(port); }};
     plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
     return std::make_unique<Server>(std::move(plan), std::move(folder), port);
 }
@@ -47,7 +47,7 @@ std::unique_ptr<Server> start_pgbouncer(const Server& postgres) {
                     postgres.port(), port, users));
     return std::make_unique<Server>(Server::Plan{.name = "pgbouncer",
                                                  .command = {"/usr/sbin/pgbouncer", settings},
-                                                 .is_ready = [port] { return answers(port); }},
+                                                 .is_ready = [port] { return postgres_answers(port); }},
                                     std::move(folder), port);
 }
 

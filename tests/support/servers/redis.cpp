@@ -5,7 +5,7 @@
 namespace holdfast::tests {
 namespace {
 
-bool answers(std::uint16_t port) {
+bool redis_answers(std::uint16_t port) {
     const std::unique_ptr<redisContext, decltype(&redisFree)> connection(
         redisConnectWithTimeout("127.0.0.1", port, {2, 0}), redisFree);
     if (!connection || connection->err != 0) return false;
@@ -29,7 +29,7 @@ std::unique_ptr<Server> start_redis_server(const ServerOptions& options) {
                                   "--dir", folder->path().string(), "--requirepass", std::string(server_password),
                                   "--save", "", "--appendonly", "yes", "--appendfsync", "always"},
                       .environment = options.environment,
-                      .is_ready = [port] { return answers(port); }};
+                      .is_ready = [port] { return redis_answers(port); }};
     plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
     return std::make_unique<Server>(std::move(plan), std::move(folder), port);
 }
