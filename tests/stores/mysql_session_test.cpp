@@ -101,7 +101,10 @@ TEST_F(MysqlSession, AHolderWhoLostItsSessionToAnotherIsTold) {
 // GET_LOCK takes 64 letters at the most, and some servers do not look at their case.
 TEST_F(MysqlSession, EveryNameHasASessionOfItsOwn) {
     const std::vector<std::string> names{"X", "x", "x ", std::string(255, 'a'), std::string(254, 'a') + "b"};
-    for (const std::string& name : names) must(apply(*alices_, by_alice(lock(name), 1h)));
+    for (const std::string& name : names) {
+        must(apply(*alices_, by_alice(lock(name), 1h)));
+        EXPECT_NE(session_of(name), "NULL") << name;
+    }
     for (const std::string& name : names)
         EXPECT_THAT(apply(*bobs_, by_bob(lock(name), 1h)), RefusedWith(Errc::lock_conflict)) << name;
     const Acquire other = by_carol(lock("X "), 1h);
