@@ -150,6 +150,16 @@ TEST_F(SqliteSyncs, ALogWithAnUnsyncedPlaceIsSyncedBeforeItIsMoved) {
     EXPECT_THAT(take_seen(), ElementsAre("log sync", "database write", "database sync"));
 }
 
+// SQLite's automatic checkpoint would be part of the commit that is spared its sync.
+TEST_F(SqliteSyncs, ALogThatUnsyncedPlacesMadeLongIsSyncedBeforeItIsMoved) {
+    const auto store = open();
+    must(store->apply_one(by_alice(name_), Deadline::never()));
+    take_seen();
+    while (std::ranges::find(seen(), "database write") == seen().end())
+        ASSERT_THAT(store->apply_one(queued(by_bob(name_)), Deadline::never()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(take_seen(), ElementsAre("log write", "log sync", "database write", "database sync"));
+}
+
 TEST_F(SqliteSyncs, WhatOthersWroteIntoTheLogIsSyncedBeforeItIsMoved) {
     auto store = open();
     must(store->apply_one(by_alice(name_), Deadline::never()));

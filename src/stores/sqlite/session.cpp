@@ -14,7 +14,7 @@ constexpr int checkpoint_pages = 1000;
 
 Session::Session(Database database, const StoreId& store_id, const FileIdentity& file)
     : database_(std::move(database)), tables_(database_), store_id_(store_id), file_(file) {
-    // Takes the place of SQLite's automatic checkpoint, which would run outside the gate.
+    // Takes the place of SQLite's automatic checkpoint: that is part of a commit, and goes unsynced with one that is.
     sqlite3_wal_hook(
         database_.handle(),
         [](void* session, sqlite3*, const char*, int pages) {
