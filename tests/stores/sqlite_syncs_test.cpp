@@ -5,6 +5,7 @@
 #include "base/fd.hpp"
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
+#include "support/process.hpp"
 #include "support/requests.hpp"
 #include "support/temp_folder.hpp"
 
@@ -14,8 +15,12 @@
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace holdfast::tests {
@@ -70,9 +75,13 @@ int note_sync(sqlite3_file* file, int flags) {
     return self.methods->xSync(file, flags);
 }
 
+/// Happens once, when the next log is opened.
+std::function<void()> meanwhile;
+
 int open_noting(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int flags, int* flags_out) {
     const int rc = real_vfs->xOpen(real_vfs, path, file, flags, flags_out);
     const bool is_log = (flags & SQLITE_OPEN_WAL) != 0;
+    if (is_log && meanwhile) std::exchange(meanwhile, nullptr)();
     if (rc != SQLITE_OK || (!is_log && (flags & SQLITE_OPEN_MAIN_DB) == 0)) return rc;
     opened[file] = {is_log ? "log" : "database", path, file->pMethods};
     auto& methods = noting.try_emplace(file->pMethods, *file->pMethods).first->second;
@@ -202,6 +211,22 @@ TEST_F(SqliteSyncs, NoLogIsMovedOutsideTheGate) {
     store.reset();
     EXPECT_GT(moved(), 0);
     EXPECT_EQ(strays(), 0) << "of the last one who closes the store";
+}
+
+// Who cannot open a store has a connection to it all the same, and may be the last one who closes it.
+TEST_F(SqliteSyncs, NoLogIsMovedByWhoCannotOpenTheStore) {
+    const std::filesystem::path file = folder_.path() / "locks.db";
+    Process killed = Process::fork([&]() -> int {
+        const auto store = open();
+        must(store->apply_one(by_alice(name_), Deadline::never()));
+        _exit(0);  // Without closing anything.
+    });
+    ASSERT_EQ(killed.wait(), Exit{.status = 0});
+    meanwhile = [&] { std::filesystem::permissions(file, std::filesystem::perms{0620}); };
+    EXPECT_THAT(open_store("sqlite:" + file.string(), clock_), RefusedWith(Errc::store_unsafe));
+    EXPECT_THAT(take_seen(), IsEmpty());
+    std::filesystem::permissions(file, std::filesystem::perms{0600});
+    EXPECT_EQ(must(open()->inspect(name_, Deadline::never())).state, LockState::held);
 }
 
 }  // namespace
