@@ -97,6 +97,8 @@ std::vector<std::string> awkward_names() {
 
 }  // namespace
 
+// A collation takes X for x, or x for 'x ', a file system does so with other letters, and some cut what is too long.
+// Two locks that become one let nobody in, or end with each other's release.
 TEST_P(StoreConformance, EveryNameIsALockOfItsOwnAndComesBackByteForByte) {
     const std::vector<std::string> names = awkward_names();
     std::vector<Acquire> grants;

@@ -1,6 +1,8 @@
 // Goal: the short locks on files that a store takes go with the process that took them, also when a command that it has
-// started lives on. Such a lock belongs to the open file, and whoever inherits that keeps it locked.
-// Method: a process is killed inside the critical section, and leaves a command behind.
+// started lives on; and they do not go before. Such a lock belongs to the open file: whoever inherits that keeps it
+// locked, and whoever closes another one frees nothing.
+// Method: a process is killed inside the critical section, and leaves a command behind; or it opens and closes there
+// what it has locked.
 #include "base/fd.hpp"
 #include "base/file_lock.hpp"
 #include "holdfast/open.hpp"
@@ -33,18 +35,21 @@ base::Fd opened(const fs::path& file) {
     return fd;
 }
 
-/// Whether somebody holds the lock on `file`, by another way than ours.
-bool is_locked(const fs::path& file) {
-    const base::Fd fd = opened(file);
+/// Whether somebody else than this open file holds the lock on it, by another way than ours.
+bool is_locked(const base::Fd& file) {
     struct flock asked{};
     asked.l_type = F_WRLCK;
     asked.l_whence = SEEK_SET;
-    fcntl(fd.get(), F_OFD_GETLK, &asked);
+    fcntl(file.get(), F_OFD_GETLK, &asked);
     return asked.l_type != F_UNLCK;
 }
 
+bool is_locked(const fs::path& file) { return is_locked(opened(file)); }
+
+/// Opens the file before somebody locks it, and closes it afterwards.
 void await_locked(const fs::path& file) {
-    for (const Deadline end = soon(); !is_locked(file); std::this_thread::yield())
+    const base::Fd fd = opened(file);
+    for (const Deadline end = soon(); !is_locked(fd); std::this_thread::yield())
         if (end.passed(host_clock())) throw std::runtime_error("nobody locks " + file.string());
 }
 
@@ -69,17 +74,42 @@ void kill_inside(Process& process, const fs::path& file) {
     process.wait();
 }
 
-class InheritedLock : public testing::Test {
+class LockOnFile : public testing::Test {
 protected:
+    [[nodiscard]] fs::path database() const { return folder_.path() / "locks.db"; }
+    [[nodiscard]] std::string sqlite_url() const { return "sqlite:" + database().string() + "?sync=off"; }
+    [[nodiscard]] fs::path gate() const { return database().string() + "-gate"; }
+
+    [[nodiscard]] std::string file_url() const { return "file:" + folder_.path().string() + "/store?sync=off"; }
+    [[nodiscard]] fs::path guard_of(std::string_view name) const {
+        return folder_.path() / "store" / "locks" / stores::file::folder_name(lock(name)) / "guard";
+    }
+    /// So that the locks `a` and `b` have guards.
+    void use_files() const {
+        const auto store = must(open_store(file_url()));
+        for (const char* name : {"a", "b"}) {
+            const Acquire used = by_alice(lock(name));
+            must(store->apply_one(used, soon()));
+            must(store->apply_one(release(used), soon()));
+        }
+    }
+    /// Has the first lock's guard, and stays there as long as the second's is taken.
+    void wait_inside_files() const {
+        static_cast<void>(
+            must(open_store(file_url()))
+                ->apply(std::vector<Request>{by_alice(lock("a")), by_alice(lock("b"))}, Deadline::never()));
+    }
+
     const TempFolder folder_;
 };
 
+class InheritedLock : public LockOnFile {};
+class LockOfAClosedFile : public LockOnFile {};
+
 TEST_F(InheritedLock, OfASqliteStoreEndsWithTheProcessThatIsKilledInTheGate) {
-    const fs::path file = folder_.path() / "locks.db";
-    const std::string url = "sqlite:" + file.string() + "?sync=off";
-    must(must(open_store(url))->apply({}, soon()));
+    must(must(open_store(sqlite_url()))->apply({}, soon()));
     Process killed = Process::fork([&] {
-        const auto store = must(open_store(url));
+        const auto store = must(open_store(sqlite_url()));
         must(store->apply({}, soon()));
         start_command();
         print_now("ready\n");
@@ -88,33 +118,19 @@ TEST_F(InheritedLock, OfASqliteStoreEndsWithTheProcessThatIsKilledInTheGate) {
         return 0;
     });
     ASSERT_EQ(killed.read_line(), "ready");
-    ByHand other(file);
+    ByHand other(database());
     ASSERT_EQ(other.execute("PRAGMA busy_timeout = 20000; BEGIN IMMEDIATE"), SQLITE_OK);
-    kill_inside(killed, file.string() + "-gate");
+    kill_inside(killed, gate());
     ASSERT_EQ(other.execute("ROLLBACK"), SQLITE_OK);
-    EXPECT_THAT(must(open_store(url))->apply_one(by_bob(lock("y")), soon()), Granted());
+    EXPECT_THAT(must(open_store(sqlite_url()))->apply_one(by_bob(lock("y")), soon()), Granted());
 }
 
 TEST_F(InheritedLock, OfAFileStoreEndsWithTheProcessThatIsKilledInASection) {
-    const std::string url = "file:" + folder_.path().string() + "/store?sync=off";
-    const auto store = must(open_store(url));
-    for (const char* name : {"a", "b"}) {
-        const Acquire used = by_alice(lock(name));
-        must(store->apply_one(used, soon()));
-        must(store->apply_one(release(used), soon()));
-    }
-    const auto guard_of = [&](std::string_view name) {
-        return folder_.path() / "store" / "locks" / stores::file::folder_name(lock(name)) / "guard";
-    };
+    use_files();
     const base::Fd second = opened(guard_of("b"));
     std::optional guard(must(base::FileLock::take(second.get(), host_clock(), soon())));
     Process killed = Process::fork([&] {
-        // Has the first lock's guard and waits for the second's, which the test holds.
-        std::jthread inside([&] {
-            static_cast<void>(
-                must(open_store(url))
-                    ->apply(std::vector<Request>{by_alice(lock("a")), by_alice(lock("b"))}, Deadline::never()));
-        });
+        std::jthread inside([&] { wait_inside_files(); });
         await_locked(guard_of("a"));
         start_command();
         print_now("ready\n");
@@ -124,7 +140,43 @@ TEST_F(InheritedLock, OfAFileStoreEndsWithTheProcessThatIsKilledInASection) {
     ASSERT_EQ(killed.read_line(), "ready");
     kill_inside(killed, guard_of("a"));
     guard.reset();
-    EXPECT_THAT(store->apply_one(by_bob(lock("a")), soon()), Granted());
+    EXPECT_THAT(must(open_store(file_url()))->apply_one(by_bob(lock("a")), soon()), Granted());
+}
+
+// A POSIX lock, as SQLite's own are, is dropped when its process closes any descriptor of the file: a backup in a
+// thread would let another process in. Here `await_locked` closes what was locked in the meantime.
+TEST_F(LockOfAClosedFile, OfASqliteStoreKeepsOthersOut) {
+    Process inside = Process::fork([&] {
+        const auto store = must(open_store(sqlite_url()));
+        must(store->apply({}, soon()));
+        // Whoever changes a lock now stays in the gate.
+        const char* endless =
+            "CREATE TRIGGER endless BEFORE INSERT ON holdfast_audit BEGIN SELECT max(x) FROM "
+            "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n); END";
+        if (ByHand(database()).execute(endless) != SQLITE_OK) return 1;
+        std::thread changing([&] { static_cast<void>(store->apply_one(by_alice(lock("x")), Deadline::never())); });
+        await_locked(gate());
+        print_now("ready\n");
+        changing.join();
+        return 0;
+    });
+    ASSERT_EQ(inside.read_line(), "ready");
+    EXPECT_TRUE(is_locked(gate()));
+}
+
+TEST_F(LockOfAClosedFile, OfAFileStoreKeepsOthersOut) {
+    use_files();
+    const base::Fd second = opened(guard_of("b"));
+    const auto guard = must(base::FileLock::take(second.get(), host_clock(), soon()));
+    Process inside = Process::fork([&] {
+        std::thread changing([&] { wait_inside_files(); });
+        await_locked(guard_of("a"));
+        print_now("ready\n");
+        changing.join();
+        return 0;
+    });
+    ASSERT_EQ(inside.read_line(), "ready");
+    EXPECT_TRUE(is_locked(guard_of("a")));
 }
 
 }  // namespace

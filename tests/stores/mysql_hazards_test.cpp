@@ -81,6 +81,7 @@ TEST_F(MysqlHazards, ALockWaitThatTimesOutLeavesNothingHalfDone) {
     EXPECT_THAT(apply(by_bob(lock("x"))), Granted());
 }
 
+// The server ends one of two who wait for each other. Everything of it is undone, so nobody needs to hear of it.
 TEST_F(MysqlHazards, ADeadlockIsRepeated) {
     for (const char* name : {"a", "b"}) must(apply(by_alice(lock(name), 1h)));
     shell_.run("CREATE TABLE weight (id INT PRIMARY KEY, x INT) ENGINE = InnoDB");
@@ -96,6 +97,8 @@ TEST_F(MysqlHazards, ADeadlockIsRepeated) {
     EXPECT_THAT(waiting.get(), testing::Each(RefusedWith(Errc::lock_conflict))) << "an answer, and no error";
 }
 
+// At REPEATABLE READ, which is the default, a plain read can be older than a locking one in the same transaction. A
+// lock and its queue would not belong together.
 TEST_F(MysqlHazards, TheIsolationIsOursAndNotTheServers) {
     must(apply(by_alice(lock("x"), 1h)));
     shell_.run("START TRANSACTION");

@@ -15,6 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// With a binary log, a crash takes back what that does not have, and MariaDB does not sync it unless it is told to. A
+// token that was given once would be given again.
 TEST(MysqlServer, TheGradeSaysWhatAPowerCutOrAFailoverTakesBack) {
     const auto server = start_mariadb_server({.arguments = {"--log-bin", "--server-id=1", "--sync-binlog=1"}});
     MysqlPlace place(server->port());

@@ -1,7 +1,10 @@
 // Goal: with ?session=on a lease is over when its holder's connection is, without waiting for its ttl; and at no other
 // time before it. Method: each holder is a Store object; ending it, or killing its connection in the server, is its
-// death.
+// death. For the answers that a server hardly ever gives, a proxy asks it something else.
 #include "stores/mysql_fixture.hpp"
+#include "support/servers/proxy.hpp"
+
+#include <fmt/format.h>
 
 #include <thread>
 
@@ -28,6 +31,11 @@ protected:
     void cut_session(const std::string& name) {
         place_.shell.run("KILL CONNECTION " + session_of(name));
         await_end_of_session(name);
+    }
+
+    [[nodiscard]] std::unique_ptr<Store> open_through(const Proxy& proxy) const {
+        return must(open_store(fmt::format("mysql://{}:{}@127.0.0.1:{}/{}?session=on", server_user_name,
+                                           server_password, proxy.port(), place_.database.name())));
     }
 
     MysqlPlace place_{shared_server_port("mysql")};
@@ -93,7 +101,10 @@ TEST_F(MysqlSession, AHolderWhoLostItsSessionToAnotherIsTold) {
 // GET_LOCK takes 64 letters at the most, and some servers do not look at their case.
 TEST_F(MysqlSession, EveryNameHasASessionOfItsOwn) {
     const std::vector<std::string> names{"X", "x", "x ", std::string(255, 'a'), std::string(254, 'a') + "b"};
-    for (const std::string& name : names) must(apply(*alices_, by_alice(lock(name), 1h)));
+    for (const std::string& name : names) {
+        must(apply(*alices_, by_alice(lock(name), 1h)));
+        EXPECT_NE(session_of(name), "NULL") << name;
+    }
     for (const std::string& name : names)
         EXPECT_THAT(apply(*bobs_, by_bob(lock(name), 1h)), RefusedWith(Errc::lock_conflict)) << name;
     const Acquire other = by_carol(lock("X "), 1h);
@@ -101,6 +112,43 @@ TEST_F(MysqlSession, EveryNameHasASessionOfItsOwn) {
     must(apply(*bobs_, release(other)));
     for (const std::string& name : names)
         EXPECT_THAT(apply(*bobs_, by_bob(lock(name), 1h)), RefusedWith(Errc::lock_conflict)) << name;
+}
+
+// GET_LOCK says NULL when it cannot tell. Who takes that for a yes takes over the lease of a holder who lives, and who
+// takes it for a no gets a lease that does not end with its connection.
+TEST_F(MysqlSession, WhoIsToldNeitherYesNorNoIsGrantedNothing) {
+    Proxy proxy(shared_server_port("mysql"));
+    const auto store = open_through(proxy);
+    must(apply(*alices_, alice_));
+    // Of one thing the one before the first, which is NULL.
+    proxy.misquote("GET_LOCK(", "     ELT(");
+    const Acquire free = by_bob(lock("free"), 1h);
+    for (const Acquire& wanted : {bob_, free})
+        EXPECT_THAT(apply(*store, wanted), RefusedWith(Errc::store_unavailable)) << wanted.name.text();
+    EXPECT_THAT(apply(*alices_, renewal(alice_)), Granted());
+    EXPECT_EQ(must(bobs_->inspect(free.name, MysqlPlace::soon())).seq, 0U);
+    proxy.misquote("", "");
+    EXPECT_THAT(apply(*store, bob_), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(*store, free), Granted());
+}
+
+// A session that may still hold what it should have let go keeps others from knowing that a holder is gone.
+TEST_F(MysqlSession, AReleaseThatIsNotConfirmedEndsTheSession) {
+    Proxy proxy(shared_server_port("mysql"));
+    const auto store = open_through(proxy);
+    const Acquire kept = by_alice(lock("kept"), 1h);
+    must(apply(*store, alice_));
+    must(apply(*store, kept));
+    // It is not free, which is 0, and stays so.
+    proxy.misquote("RELEASE_LOCK(", "IS_FREE_LOCK(");
+    must(apply(*store, release(alice_)));
+    for (const Deadline end = MysqlPlace::soon(); session_of("x") != "NULL" && !end.passed(host_clock());)
+        std::this_thread::yield();
+    EXPECT_EQ(session_of("x"), "NULL");
+    // The other lease gets its session back.
+    EXPECT_THAT(apply(*store, renewal(kept)), Granted());
+    EXPECT_NE(session_of("kept"), "NULL");
+    EXPECT_EQ(session_of("x"), "NULL");
 }
 
 TEST_F(MysqlSession, OtherLocksAndOtherDatabasesHaveSessionsOfTheirOwn) {

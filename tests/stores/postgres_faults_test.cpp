@@ -76,6 +76,7 @@ TEST(PostgresStandby, ACommitThatNoStandbyConfirmedIsUnknown) {
     EXPECT_EQ(status.lease->lock_id, mine.as.lock_id);
 }
 
+// Who is granted a lock must know whether a crash of the host can take it back, and refuse such a server if it minds.
 TEST(PostgresGrade, IsWhatTheServerPromises) {
     const auto lossy = start_postgres_server({.arguments = {"-c", "fsync=off"}});
     EXPECT_THAT(open_store(postgres_url(lossy->port())), RefusedWith(Errc::store_unsafe));

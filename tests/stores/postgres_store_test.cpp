@@ -35,18 +35,6 @@ TEST_F(PostgresStore, ALeaseLastsItsWholeTtlAfterAWaitForTheRow) {
     EXPECT_GE(outcome.lock.lease->acquired_at.time_since_epoch().count(), let_go);
 }
 
-TEST_F(PostgresStore, ARowThatStaysLockedEndsTheCallAtItsDeadlineWithNothingChanged) {
-    const auto store = open();
-    const Acquire alice = by_alice(lock("x"));
-    must(store->apply_one(alice, soon()));
-    by_hand_("BEGIN");
-    by_hand_("SELECT 1 FROM " + row_of_lock(lock("x")) + " FOR SHARE");
-    EXPECT_THAT(store->apply_one(renewal(alice), Deadline::in(host_clock(), 300ms)),
-                RefusedWith(Errc::store_unavailable));
-    by_hand_("COMMIT");
-    EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
-}
-
 // At SERIALIZABLE, whoever waited for a row gets an error instead of its turn.
 TEST_F(PostgresStore, ADatabaseWhoseDefaultIsSerializableMakesNoDifference) {
     const auto store = open("options=-c%20default_transaction_isolation%3Dserializable");

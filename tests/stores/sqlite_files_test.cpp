@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -213,6 +215,54 @@ TEST_F(SqliteFiles, AWriteGivesUpAtItsDeadlineWhileAnotherProcessIsInTheGate) {
     const auto reply = store->apply_one(by_alice(lock("a")), Deadline::in(host_clock(), std::chrono::milliseconds{50}));
     EXPECT_THAT(reply, RefusedWith(Errc::store_unavailable));
     EXPECT_EQ(must(store->inspect(lock("a"), Deadline::never())).seq, 0U);
+}
+
+/// How many pages of the log SQLite has moved into the database, as its index says for all processes.
+std::uint32_t moved_pages(const fs::path& database) {
+    const std::string index = bytes_of(database.string() + "-shm");
+    constexpr std::size_t position = 96;
+    std::uint32_t pages = 0;
+    if (index.size() < position + sizeof pages) throw std::runtime_error("the log has no index");
+    std::memcpy(&pages, index.data() + position, sizeof pages);
+    return pages;
+}
+
+// Before 3.51.3, SQLite can lose what is committed while two connections move the log into the database. Whoever is in
+// the gate may be doing that, so nobody else does: not when it opens the store, nor reads, nor waits, nor closes it.
+TEST_F(SqliteFiles, NobodyMovesTheLogWhileAnotherProcessIsInTheGate) {
+    auto writer = open();
+    ASSERT_THAT(writer->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    const base::Fd gate(::open((file().string() + "-gate").c_str(), O_RDWR | O_CLOEXEC));
+    std::optional other(must(base::FileLock::take(gate.get(), host_clock(), Deadline::never())));
+    const auto database = bytes_of(file());
+    const auto log = bytes_of(file().string() + "-wal");
+    ASSERT_FALSE(log.empty());
+    const auto expect_untouched = [&](const char* after) {
+        EXPECT_TRUE(bytes_of(file()) == database) << after;
+        EXPECT_TRUE(bytes_of(file().string() + "-wal") == log) << after;
+        EXPECT_EQ(moved_pages(file()), 0U) << after;
+    };
+    const auto nap = [] { return Deadline::in(host_clock(), std::chrono::milliseconds{20}); };
+    const auto read_and_wait = [&] {
+        const auto reader = open();
+        const LockStatus status = must(reader->inspect(lock("a"), Deadline::never()));
+        EXPECT_EQ(must(reader->list({}, Deadline::never())).size(), 1U);
+        EXPECT_EQ(must(reader->history({}, Deadline::never())).size(), 1U);
+        EXPECT_THAT(reader->wait_for_change({lock("a"), status.seq, std::nullopt}, nap()), Granted());
+        static_cast<void>(reader->examine(Deadline::never()));
+    };
+    read_and_wait();
+    expect_untouched("a reader beside a writer");
+    EXPECT_THAT(writer->apply_one(by_bob(lock("b")), nap()), RefusedWith(Errc::store_unavailable));
+    writer.reset();
+    expect_untouched("the writer's end");
+    read_and_wait();
+    expect_untouched("a reader alone");
+
+    other.reset();
+    EXPECT_THAT(open()->apply_one(by_bob(lock("b")), Deadline::never()), Granted());
+    EXPECT_FALSE(fs::exists(file().string() + "-wal")) << "now it was moved";
+    EXPECT_EQ(must(open()->list({}, Deadline::never())).size(), 2U);
 }
 
 TEST_F(SqliteFiles, AnotherProgramInAWriteTransactionMeansUnavailable) {

@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <fcntl.h>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -109,47 +108,6 @@ TEST_F(SqliteSharing, TwoStoresOnOneFileNeverGrantTwice) {
     EXPECT_THAT(verify_chain(must(store->history({.name = lock("l")}, Deadline::never())),
                              must(store->inspect(lock("l"), Deadline::never()))),
                 Granted());
-}
-
-// Whoever closes a file drops all POSIX locks of its process on it, and with them those of SQLite. Ours are of another
-// kind, on a file beside it. The index of the log is left alone: who loses SQLite's locks on that can have it cut under
-// its feet (SIGBUS), which ends a process and grants nothing.
-TEST_F(SqliteSharing, AFileThatAProcessOpensAndClosesBesideTheStoreLetsNobodyIn) {
-    must(open()->apply({}, Deadline::never()));
-    std::vector<Process> users;
-    for (int i = 0; i < 4; ++i)
-        users.push_back(Process::fork([&] {
-            wait_for_end_of_input();
-            const auto store = open();
-            const std::jthread stray([&](const std::stop_token& stop) {
-                while (!stop.stop_requested())
-                    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "sub"))
-                        if (entry.is_regular_file() && !entry.path().string().ends_with("-shm"))
-                            close(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
-            });
-            int grants = 0;
-            for (int round = 0; round < scaled(200); ++round) {
-                const Acquire mine = by("p", lock("l"), milliseconds{60000});
-                const Reply reply = store->apply_one(mine, Deadline::never());
-                if (!reply && reply.error().code == Errc::lock_conflict) continue;
-                must(reply);
-                must(store->apply_one(release(mine), Deadline::never()));
-                ++grants;
-            }
-            print_now(std::to_string(grants) + "\n");
-            return 0;
-        }));
-    for (Process& user : users) user.close_input();
-    std::uint64_t grants = 0;
-    for (Process& user : users) {
-        grants += std::stoull("0" + user.read_line());
-        EXPECT_EQ(user.wait(), Exit{.status = 0});
-    }
-    const auto store = open();
-    const LockStatus status = must(store->inspect(lock("l"), Deadline::never()));
-    EXPECT_THAT(verify_chain(must(store->history({.name = lock("l")}, Deadline::never())), status), Granted());
-    EXPECT_GT(grants, 0U);
-    EXPECT_EQ(status.seq, 2 * grants) << "each grant and each release is there";
 }
 
 // A transaction that begins with reading cannot write once somebody else has, and is refused at once, however long it

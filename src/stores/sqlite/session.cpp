@@ -14,7 +14,7 @@ constexpr int checkpoint_pages = 1000;
 
 Session::Session(Database database, const StoreId& store_id, const FileIdentity& file)
     : database_(std::move(database)), tables_(database_), store_id_(store_id), file_(file) {
-    // Takes the place of SQLite's automatic checkpoint, which would run outside the gate.
+    // Takes the place of SQLite's automatic checkpoint: that is part of a commit, and goes unsynced with one that is.
     sqlite3_wal_hook(
         database_.handle(),
         [](void* session, sqlite3*, const char*, int pages) {
@@ -33,27 +33,28 @@ Result<std::unique_ptr<Session>> Session::open(const Place& place, Sync sync) {
     // Views and triggers of a file from elsewhere must not call functions with effects.
     sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    // What does not become a session leaves the log as it was found: moving it needs the gate.
+    const auto without = [&](auto result) -> Result<std::unique_ptr<Session>> {
+        if (has_log(place)) sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+        return result;
+    };
 
     const auto store_id = identify(*database);
     const auto after = look_at(place);
-    if (!after) return std::unexpected(after.error());
+    if (!after) return without(std::unexpected(after.error()));
     // Somebody died while creating the store, and reading it has just rolled that back.
     const bool never_was = store_id && !*store_id;
-    if (never_was && !*after) return nullptr;
+    if (never_was && !*after) return without(nullptr);
     // Reading a file that another process was still creating may have found it empty.
     if (*after != *before)
-        return fail(Errc::store_unavailable, place.database + " was replaced just now; nothing was changed");
-    if (!store_id) {
-        // What we do not understand is left as it was found, its log included.
-        if (has_log(place)) sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-        return std::unexpected(store_id.error());
-    }
-    if (!*store_id) return nullptr;
+        return without(fail(Errc::store_unavailable, place.database + " was replaced just now; nothing was changed"));
+    if (!store_id) return without(std::unexpected(store_id.error()));
+    if (!*store_id) return without(nullptr);
 
     const char* settings = sync == Sync::off
                                ? "PRAGMA synchronous = OFF; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON"
                                : "PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON";
-    if (auto set = database->execute(settings); !set) return std::unexpected(set.error());
+    if (auto set = database->execute(settings); !set) return without(std::unexpected(set.error()));
     return std::unique_ptr<Session>(new Session(std::move(*database), **store_id, **before));
 }
 

@@ -132,6 +132,13 @@ void Proxy::become(const Road& road) {
     nudge();
 }
 
+void Proxy::misquote(std::string text, std::string instead) {
+    if (text.size() != instead.size()) throw std::invalid_argument("a misquotation is as long as what was said");
+    const std::scoped_lock lock(mutex_);
+    misquoted_ = std::move(text);
+    instead_ = std::move(instead);
+}
+
 void Proxy::come_back() {
     base::Fd listening = listen_on(port_);
     {
@@ -219,8 +226,19 @@ std::optional<Fate> Proxy::next_fate() {
     return arranged_;
 }
 
+void Proxy::misquote_in(Piece& piece) const {
+    const std::scoped_lock lock(mutex_);
+    if (misquoted_.empty()) return;
+    auto rest = std::ranges::subrange(piece);
+    while (const auto found = std::ranges::search(rest, misquoted_)) {
+        std::ranges::copy(instead_, found.begin());
+        rest = {found.end(), piece.end()};
+    }
+}
+
 bool Proxy::from_client(Link& link, const Road& road) {
     Piece piece = read_piece(link.client.get());
+    misquote_in(piece);
     link.requests.ended = piece.empty();
     if (!piece.empty() && !link.client_spoke_last && !link.fate) link.fate = next_fate();
     link.client_spoke_last = true;

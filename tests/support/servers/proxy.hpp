@@ -9,6 +9,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -59,6 +60,9 @@ public:
     void reset();
     /// From now on. Connections can be made on any road, but what is said on them takes its time.
     void become(const Road& road);
+    /// From now on clients who say `text` are understood to say `instead`, which is as long: for answers that a server
+    /// gives only in situations that nobody can bring about. Nothing is said wrongly any more when both are empty.
+    void misquote(std::string text, std::string instead);
     /// Listens again, on the same port.
     void come_back();
 
@@ -88,6 +92,7 @@ private:
     [[nodiscard]] bool from_client(Link& link, const Road& road);
     [[nodiscard]] bool from_server(Link& link, const Road& road);
     [[nodiscard]] bool deliver(Link& link, const Road& road) const;
+    void misquote_in(Piece& piece) const;
     [[nodiscard]] int milliseconds_to_next_delivery(const Road& road) const;
     [[nodiscard]] std::optional<Fate> next_fate();
     [[nodiscard]] bool loses_reply(const Link& link);
@@ -109,6 +114,8 @@ private:
     bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
     bool reset_ = false;                ///< Guarded by mutex_. And with a reset.
     Road road_{};                       ///< Guarded by mutex_.
+    std::string misquoted_{};           ///< Guarded by mutex_. Empty: nothing is.
+    std::string instead_{};             ///< Guarded by mutex_.
     base::Fd new_listening_{};          ///< Guarded by mutex_.
 
     std::jthread thread_;
