@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// A script is called by its digest, and Redis forgets it in a restart and in a failover: NOSCRIPT.
 TEST(RedisScript, IsSentAgainWhenTheServerHasForgottenIt) {
     OwnRedis redis;
     const auto store = must(redis.open());
@@ -152,6 +153,7 @@ TEST(RedisDamage, AnOlderRecordPutBackIsNotOverwrittenByWhatAProcessRemembers) {
     expect_sound(*store, lock("x"));
 }
 
+// The server's clock judges, and it can be wrong by an hour: what was written before counts from when it was put back.
 TEST(RedisClock, AClockPutBackBlocksALockForNoLongerThanItsTtl) {
     ServerClock clock;
     const OwnRedis redis({}, clock.environment());
