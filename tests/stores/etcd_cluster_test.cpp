@@ -170,6 +170,8 @@ TEST_F(EtcdCluster, ALeaderThatStandsStillForLongerThanTheTtlCostsNoLease) {
     }
 }
 
+// A node that is alone answers nothing for seven seconds, longer than a client may wait; and it would still tell what
+// it knew last, to whoever asks for that.
 TEST_F(EtcdCluster, WithoutAMajorityNothingIsGrantedAndAfterwardsAllGoesOn) {
     const auto store = open();
     const Acquire before = by_alice(lock("x"), 1min);
@@ -227,6 +229,19 @@ TEST(EtcdSilentNode, IsLeftForAnotherLongBeforeTheTimeIsOver) {
     proxy.become({.holds_replies = true});
     EXPECT_THAT(store->apply_one(renewal(alice), within(8s)), Granted());
     EXPECT_EQ(must(store->inspect(lock("x"), patient())).seq, 2U) << "although it was sent to both";
+}
+
+// The time is over before the answer is there, and what was asked is done all the same.
+TEST(EtcdSilentNode, LeavesTheOutcomeUnknown) {
+    const auto server = start_etcd_server();
+    Proxy proxy(server->port());
+    const auto store = must(open_store(fmt::format("etcd://127.0.0.1:{}/locks", proxy.port())));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, patient()));
+    proxy.become({.holds_replies = true});
+    EXPECT_THAT(store->apply_one(renewal(alice), within(1s)), RefusedWith(Errc::outcome_unknown));
+    const auto direct = must(open_store(fmt::format("etcd://127.0.0.1:{}/locks", server->port())));
+    EXPECT_EQ(must(direct->inspect(lock("x"), patient())).seq, 2U);
 }
 
 // Goal of its own: a change whose answer comes too late. Every sync of the disk takes longer than a client waits, so
