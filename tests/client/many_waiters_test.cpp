@@ -4,6 +4,7 @@
 
 #include "client/waiter.hpp"
 #include "holdfast/open.hpp"
+#include "support/counting_store.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 #include "support/run_settings.hpp"
@@ -19,40 +20,6 @@ namespace holdfast::tests {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A real store that counts who goes to sleep and who comes back.
-class CountingStore final : public Store {
-public:
-    explicit CountingStore(Store& inner) : inner_(inner) {}
-
-    std::atomic<int> asleep = 0;  ///< How often anybody began to wait.
-    std::atomic<int> woken = 0;
-
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
-        ++asleep;
-        asleep.notify_all();
-        auto waited = inner_.wait_for_change(watch, deadline);
-        ++woken;
-        return waited;
-    }
-    Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
-        return inner_.apply(requests, deadline);
-    }
-    Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
-        return inner_.inspect(name, deadline);
-    }
-    Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
-        return inner_.list(query, deadline);
-    }
-    Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
-        return inner_.history(query, deadline);
-    }
-    StoreInfo info() const override { return inner_.info(); }
-    std::vector<Finding> examine(Deadline deadline) override { return inner_.examine(deadline); }
-
-private:
-    Store& inner_;
-};
 
 /// Every waiting thread has a bell open, and a shell's usual limit is 1,024 descriptors.
 void allow_many_descriptors() {

@@ -49,6 +49,8 @@ std::vector<Held> begin_all(Store& store, std::chrono::milliseconds ttl) {
     return all;
 }
 
+// etcd's own leases last two seconds or more, whatever was asked for, and the clock that judges ours cuts off up to a
+// second. Neither may show: a holder counts on its ttl, and nobody waits for longer than that and the second.
 TEST_F(EtcdClock, NobodyTakesALeaseBeforeItsTtlHasPassed) {
     const auto store = open("0s");
     constexpr auto ttl = 700ms;

@@ -7,6 +7,7 @@
 #include "support/process.hpp"
 #include "support/requests.hpp"
 #include "support/servers/kinds.hpp"
+#include "support/servers/proxy.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -169,6 +170,8 @@ TEST_F(EtcdCluster, ALeaderThatStandsStillForLongerThanTheTtlCostsNoLease) {
     }
 }
 
+// A node that is alone answers nothing for seven seconds, longer than a client may wait; and it would still tell what
+// it knew last, to whoever asks for that.
 TEST_F(EtcdCluster, WithoutAMajorityNothingIsGrantedAndAfterwardsAllGoesOn) {
     const auto store = open();
     const Acquire before = by_alice(lock("x"), 1min);
@@ -213,6 +216,32 @@ TEST_F(EtcdCluster, WhatWasAcknowledgedOutlivesAKillOfAllNodes) {
         const Break by_hand{before.name, before.lease->lock_id, "operator", "test"};
         EXPECT_GT(must(store->apply_one(by_hand, patient())).lock.token, before.token);
     }
+}
+
+// etcd itself gives up after seven seconds, so who waited that long for one node would lose every shorter lease.
+TEST(EtcdSilentNode, IsLeftForAnotherLongBeforeTheTimeIsOver) {
+    const auto server = start_etcd_server();
+    Proxy proxy(server->port());
+    const auto store =
+        must(open_store(fmt::format("etcd://127.0.0.1:{},127.0.0.1:{}/locks", proxy.port(), server->port())));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, patient()));
+    proxy.become({.holds_replies = true});
+    EXPECT_THAT(store->apply_one(renewal(alice), within(8s)), Granted());
+    EXPECT_EQ(must(store->inspect(lock("x"), patient())).seq, 2U) << "although it was sent to both";
+}
+
+// The time is over before the answer is there, and what was asked is done all the same.
+TEST(EtcdSilentNode, LeavesTheOutcomeUnknown) {
+    const auto server = start_etcd_server();
+    Proxy proxy(server->port());
+    const auto store = must(open_store(fmt::format("etcd://127.0.0.1:{}/locks", proxy.port())));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, patient()));
+    proxy.become({.holds_replies = true});
+    EXPECT_THAT(store->apply_one(renewal(alice), within(1s)), RefusedWith(Errc::outcome_unknown));
+    const auto direct = must(open_store(fmt::format("etcd://127.0.0.1:{}/locks", server->port())));
+    EXPECT_EQ(must(direct->inspect(lock("x"), patient())).seq, 2U);
 }
 
 // Goal of its own: a change whose answer comes too late. Every sync of the disk takes longer than a client waits, so

@@ -9,6 +9,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// With snapshots alone every acknowledged grant of the last minutes was gone after a kill, and a server that evicts any
+// key evicts locks. Nobody uses such a server without saying so.
 TEST(RedisGrade, FollowsFromWhatTheServerKeeps) {
     struct Case {
         std::vector<std::string> arguments;

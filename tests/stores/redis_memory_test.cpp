@@ -6,9 +6,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Writes keys of another program until Redis had to evict some.
+/// Writes keys of another program until Redis had to evict nearly all that it may: few fit into its memory at a time.
 void press(RedisByHand& server) {
-    const std::string value(100'000, 'x');
+    const std::string value(500'000, 'x');
     for (int i = 0; i < 200; ++i) server.ask({"SET", "cached " + std::to_string(i), value, "EX", "10000"});
     EXPECT_EQ(server.ask({"INFO", "stats"}).find("evicted_keys:0\r"), std::string::npos) << "nothing was evicted";
 }
@@ -25,6 +25,7 @@ void use_everything(Store& store) {
     must(store.apply_one(release(other), soon()));
 }
 
+// Redis counts it by the wall clock: put forward by an hour, a lock that was held for ten minutes was gone at once.
 TEST(RedisMemory, NoKeyHasATimeToLive) {
     const OwnRedis redis;
     const auto store = must(redis.open());
@@ -35,6 +36,7 @@ TEST(RedisMemory, NoKeyHasATimeToLive) {
     for (const std::string& key : keys) EXPECT_EQ(server.ask({"PTTL", key}), "-1") << key;
 }
 
+// A server that is short of memory gives up keys with a time to live first, whoever counts on them.
 TEST(RedisMemory, EvictionOfKeysWithATimeToLiveTakesNoLock) {
     const OwnRedis redis({"--maxmemory", "8mb", "--maxmemory-policy", "volatile-lru"});
     const auto store = must(redis.open());
@@ -49,6 +51,8 @@ TEST(RedisMemory, EvictionOfKeysWithATimeToLiveTakesNoLock) {
     expect_sound(*store, lock("x"));
 }
 
+// Redis refuses a script at its first write that needs memory, and takes back nothing that it wrote before. A renewal
+// that is refused must be known to be refused, and a full server must not keep its locks for ever.
 TEST(RedisMemory, OutOfMemoryIsRefusedAndChangesNothingAndReleasingWorks) {
     const OwnRedis redis;
     const auto store = must(redis.open());

@@ -3,7 +3,9 @@
 #include "stores/redis_fixture.hpp"
 #include "support/servers/clock.hpp"
 
+#include <algorithm>
 #include <future>
+#include <sys/resource.h>
 #include <thread>
 
 namespace holdfast::tests {
@@ -11,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// A script is called by its digest, and Redis forgets it in a restart and in a failover: NOSCRIPT.
 TEST(RedisScript, IsSentAgainWhenTheServerHasForgottenIt) {
     OwnRedis redis;
     const auto store = must(redis.open());
@@ -152,6 +155,7 @@ TEST(RedisDamage, AnOlderRecordPutBackIsNotOverwrittenByWhatAProcessRemembers) {
     expect_sound(*store, lock("x"));
 }
 
+// The server's clock judges, and it can be wrong by an hour: what was written before counts from when it was put back.
 TEST(RedisClock, AClockPutBackBlocksALockForNoLongerThanItsTtl) {
     ServerClock clock;
     const OwnRedis redis({}, clock.environment());
@@ -217,6 +221,46 @@ TEST(RedisHints, TheNextInLineIsToldOfItsTurnAndWokenByThatAlone) {
     must(store->apply_one(release(alice), soon()));
     // What it was told stands before the answer.
     EXPECT_EQ(listener.list({"PING"}).front(), "message");
+}
+
+// All threads of a process hear through one connection, which one of them reads. If each announcement woke all of them,
+// a thousand waiters would cost a thousand times as much.
+TEST(RedisHints, WhatOneThreadIsToldDoesNotWakeTheOthers) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    RedisByHand server = redis.by_hand();
+    const auto stand_in_line = [&](const std::string& name) {
+        must(store->apply_one(by_alice(lock(name), 1h), soon()));
+        const Acquire bob = queued(by_bob(lock(name)), 1h);
+        EXPECT_THAT(store->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+        return Watch{.name = lock(name), .seen_seq = 1, .ticket = bob.as.lock_id};
+    };
+    std::stop_source enough;
+    std::vector<std::future<long>> others;
+    for (int i = 0; i < 8; ++i) {
+        Watch watch = stand_in_line("other " + std::to_string(i));
+        watch.stop = enough.get_token();
+        others.push_back(std::async(std::launch::async, [&store, watch] {
+            EXPECT_THAT(store->wait_for_change(watch, Deadline::never()), Granted());
+            rusage usage{};
+            getrusage(RUSAGE_THREAD, &usage);
+            return usage.ru_nvcsw;
+        }));
+    }
+    const Watch told = stand_in_line("x");
+    const std::string channel = "{holdfast}:turn:" + told.ticket->text();
+    constexpr int rounds = 500;
+    for (int round = 0; round < rounds && !HasFailure(); ++round) {
+        auto woken = std::async(std::launch::async, [&] { return store->wait_for_change(told, soon()); });
+        // Until it listens, nobody hears it.
+        while (woken.wait_for(1ms) != std::future_status::ready) server.ask({"PUBLISH", channel, ""});
+        EXPECT_THAT(woken.get(), Granted());
+    }
+    enough.request_stop();
+    // Most of them never read: they slept, and looked once a second.
+    std::vector<long> times;
+    for (auto& other : others) times.push_back(other.get());
+    EXPECT_LT(std::ranges::min(times), rounds / 2) << testing::PrintToString(times);
 }
 
 }  // namespace

@@ -19,10 +19,10 @@ namespace {
 using namespace etcd;
 using std::chrono::milliseconds;
 
-/// A waiter looks again after this long, whatever its watch says or does not say.
-constexpr milliseconds look_again_after{10'000};
-/// The same when there is no watch to be had.
+/// A waiter looks again after this long when there is no watch to be had.
 constexpr milliseconds look_again_unwatched{500};
+/// How often it looks when the next second of the node's clock may be the one that it waits for.
+constexpr milliseconds look_again_soonest{200};
 
 void sleep(const std::stop_token& stop, milliseconds time) {
     std::mutex mutex;
@@ -215,9 +215,12 @@ private:
                 watch_text(outlook.watch_next, outlook.revision + 1, outlook.only_deletes));
         }
         const std::stop_callback stop(watch.stop, [&] { stream->wake(); });
-        const Boottime look_again = host_clock().boottime() + look_again_after;
-        while (!deadline.passed(clock_) && !watch.stop.stop_requested() && host_clock().boottime() < look_again) {
-            const auto news = stream->next(std::min(deadline.remaining(clock_), look_again_unwatched));
+        // Real time, as that of the node.
+        const Deadline look_again =
+            Deadline::in(host_clock(), std::clamp(outlook.look_again, look_again_soonest, look_again_after));
+        while (!deadline.passed(clock_) && !watch.stop.stop_requested() && !look_again.passed(host_clock())) {
+            const auto news = stream->next(
+                std::min({deadline.remaining(clock_), look_again.remaining(host_clock()), look_again_unwatched}));
             if (!news) continue;
             if (news->over) {
                 sleep(watch.stop, std::min(deadline.remaining(clock_), look_again_unwatched));
@@ -226,7 +229,8 @@ private:
             if (std::ranges::any_of(news->events,
                                     [&](const KeyValue& event) { return matters(watch, outlook, event); })) {
                 watches_.give_back(key, endpoint, std::move(stream));
-                return true;
+                // Who has moved up looks whether it is the first now, and most are not.
+                return !outlook.only_deletes;
             }
         }
         watches_.give_back(key, endpoint, std::move(stream));

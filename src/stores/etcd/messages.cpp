@@ -35,6 +35,7 @@ void append_get(std::string& list, const Get& get) {
     }
     if (get.limit > 0) fmt::format_to(std::back_inserter(list), R"(,"limit":"{}")", get.limit);
     if (get.without_values) list += R"(,"keys_only":true)";
+    if (get.last_first) list += R"(,"sort_order":"DESCEND","sort_target":"KEY")";
     list += "}}";
 }
 

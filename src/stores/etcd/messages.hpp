@@ -21,6 +21,7 @@ struct Get {
     KeyRange keys;
     std::uint64_t limit = 0;  ///< 0: all.
     bool without_values = false;
+    bool last_first = false;  ///< etcd then reads all of them, whatever the limit.
 };
 
 /// A transaction: if all comparisons hold, the one list of operations, otherwise the other.

@@ -38,6 +38,12 @@ Result<Moment> NodeClock::moment_of(const Gateway::Answer& answer) const {
 
 milliseconds NodeClock::tolerance(const Moment& moment) const { return std::max(margin_, slewing) + moment.resolution; }
 
+milliseconds time_until(Instant instant, const Moment& moment) {
+    if (moment.resolution == milliseconds{0}) return instant - moment.now;
+    // It shows nothing between two seconds, and the one that it showed may have been nearly over.
+    return std::chrono::ceil<std::chrono::seconds>(instant) - moment.now - moment.resolution;
+}
+
 void begin_late(std::vector<Reply>& replies, std::vector<Change>& changes, const Moment& moment) {
     if (moment.resolution == milliseconds{0}) return;
     for (Reply& reply : replies) {

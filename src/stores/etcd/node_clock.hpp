@@ -34,6 +34,9 @@ private:
     std::chrono::milliseconds margin_;
 };
 
+/// How long it takes at least until the clock that showed `moment` can show `instant`.
+[[nodiscard]] std::chrono::milliseconds time_until(Instant instant, const Moment& moment);
+
 /// Moves leases, tickets and questions that begin at `moment` to the end of its second.
 void begin_late(std::vector<Reply>& replies, std::vector<Change>& changes, const Moment& moment);
 

@@ -80,6 +80,27 @@ std::uint64_t first_of_newest(Pages& pages, const Keys& keys, const HistoryQuery
     return std::max(query.after_seq, newest == 0 ? 0 : newest - *query.limit);
 }
 
+/// The key of the ticket before `number`, wherever in the queue that is. Nothing if there is none any more.
+Result<std::optional<std::string>> ticket_before(Session& session, const LockName& name, std::uint64_t number,
+                                                 Patience& patience) {
+    const Keys& keys = session.keys();
+    // A little way back first: of a long queue etcd should not read everything.
+    for (std::uint64_t back = std::uint64_t{1} << 16U;; back <<= 4U) {
+        const bool is_all = back == 0 || back >= number;
+        Txn txn;
+        txn.get({.keys = {keys.ticket(name, is_all ? 0 : number - back), keys.ticket(name, number)},
+                 .limit = 1,
+                 .without_values = true,
+                 .last_first = true});
+        const auto answer = session.read(txn, patience);
+        if (!answer) return std::unexpected(answer.error());
+        if (answer->txn.found.empty()) return fail(Errc::store_unavailable, "etcd did not answer everything");
+        const auto& found = answer->txn.found.front().keys;
+        if (!found.empty()) return found.front().key;
+        if (is_all) return std::nullopt;
+    }
+}
+
 }  // namespace
 
 Result<LockStatus> inspect(Session& session, const LockName& name, Patience& patience) {
@@ -167,11 +188,24 @@ Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patienc
         outlook.may_go_on = true;
     } else if (head == own) {
         const auto& held = found->record.held;
-        outlook.may_go_on = !held || held->lease.expires_at + session.node_clock().margin() <= moment->now;
+        const Instant opens = held ? held->lease.expires_at + session.node_clock().margin() : moment->now;
+        outlook.may_go_on = opens <= moment->now;
+        outlook.look_again = time_until(opens, *moment);
     } else {
         // Only who stands before it: a lock that is freed must not wake everybody who waits.
-        outlook.watch_next = session.keys().ticket(watch.name, std::prev(own)->number);
         outlook.only_deletes = true;
+        outlook.watch_next = session.keys().ticket(watch.name, std::prev(own)->number);
+        const auto last = std::ranges::max_element(found->tickets.begin(), own, {}, &kernel::Ticket::expires_at);
+        outlook.look_again = time_until(last->expires_at, *moment);
+        const auto live = static_cast<std::uint64_t>(std::ranges::count_if(found->tickets, is_live));
+        const bool is_deep = std::next(own) == found->tickets.end() && found->waiters > live;
+        if (!is_deep) return outlook;
+        // There are others between those that were read and this one.
+        auto before = ticket_before(session, watch.name, own->number, patience);
+        if (!before) return std::unexpected(before.error());
+        outlook.may_go_on = !*before;
+        outlook.look_again = look_again_after;
+        outlook.watch_next = before->value_or("");
     }
     return outlook;
 }

@@ -10,6 +10,9 @@ namespace holdfast::stores::etcd {
 [[nodiscard]] Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, Patience& patience);
 [[nodiscard]] Result<std::vector<AuditEvent>> history(Session& session, const HistoryQuery& query, Patience& patience);
 
+/// A waiter looks again after this long, whatever its watch says or does not say.
+constexpr std::chrono::milliseconds look_again_after{10'000};
+
 /// What a waiter needs to know.
 struct Outlook {
     std::uint64_t seq = 0;
@@ -17,6 +20,8 @@ struct Outlook {
     std::string watch_next{};   ///< The key whose change brings it nearer.
     bool only_deletes = false;  ///< Of that key, only its removal does.
     Revision revision = 0;      ///< When that was so.
+    /// Then its turn may have come by the mere passing of time: nobody says when a lease or a ticket has run out.
+    std::chrono::milliseconds look_again = look_again_after;
 };
 [[nodiscard]] Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patience);
 

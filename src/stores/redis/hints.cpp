@@ -1,5 +1,6 @@
 #include "stores/redis/hints.hpp"
 
+#include <algorithm>
 #include <array>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -39,11 +40,11 @@ Hints::Ear::~Ear() {
 }
 
 bool Hints::Ear::wait_until_listening(milliseconds most, const std::stop_token& stop) {
-    return hints_.wait_until([&] { return channel_.subscribed; }, most, stop);
+    return hints_.wait_until(channel_, [&] { return channel_.subscribed; }, most, stop);
 }
 
 bool Hints::Ear::wait(milliseconds most, const std::stop_token& stop) {
-    const bool heard = hints_.wait_until([&] { return channel_.heard != known_; }, most, stop);
+    const bool heard = hints_.wait_until(channel_, [&] { return channel_.heard != known_; }, most, stop);
     const std::scoped_lock lock(hints_.mutex_);
     known_ = channel_.heard;
     return heard;
@@ -71,23 +72,30 @@ void Hints::wake_reader() const {
 }
 
 template <class Happened>
-bool Hints::wait_until(Happened happened, milliseconds most, const std::stop_token& stop) {
+bool Hints::wait_until(Channel& channel, Happened happened, milliseconds most, const std::stop_token& stop) {
     const Patience patience(host_clock(), Deadline::never(), most);
     const std::stop_callback on_stop(stop, [this] { wake_reader(); });
     std::unique_lock lock(mutex_);
-    while (!happened()) {
-        if (stop.stop_requested() || patience.left() == milliseconds{0}) return false;
+    while (!happened() && !stop.stop_requested() && patience.left() > milliseconds{0}) {
         if (!has_reader_) {
             has_reader_ = true;
             read_for_all(lock, patience);
             has_reader_ = false;
-            // Somebody else must read when this one goes.
-            changed_.notify_all();
         } else {
-            changed_.wait_for(lock, stop, patience.left(), [&] { return happened() || !has_reader_; });
+            ++channel.asleep;
+            channel.changed.wait_for(lock, stop, patience.left(), [&] { return happened() || !has_reader_; });
+            --channel.asleep;
         }
     }
-    return true;
+    // Also who has not read: it may be the one that was found to, and goes.
+    if (!has_reader_) find_reader();
+    return happened();
+}
+
+/// Under mutex_. Somebody else must read when this one goes, and one is enough.
+void Hints::find_reader() {
+    const auto found = std::ranges::find_if(channels_, [](const auto& one) { return one.second.asleep > 0; });
+    if (found != channels_.end()) found->second.changed.notify_one();
 }
 
 /// One turn of reading: as the only thread that touches the connection, and without mutex_ while it waits.
@@ -136,6 +144,7 @@ void Hints::take_in(const Message& message) {
     if (found == channels_.end()) return;
     if (value[0].text() == "subscribe") found->second.subscribed = true;
     if (value[0].text() == "message") ++found->second.heard;
+    found->second.changed.notify_all();
 }
 
 /// Under mutex_. What was announced meanwhile is lost, so everybody is sent to look.
@@ -144,6 +153,7 @@ void Hints::lose_connection() {
     for (auto& [name, channel] : channels_) {
         channel.subscribed = false;
         ++channel.heard;
+        channel.changed.notify_all();
     }
 }
 

@@ -25,6 +25,9 @@ private:
         int listeners = 0;
         bool subscribed = false;  ///< The server has confirmed it: what is announced from now on is heard.
         std::uint64_t heard = 0;  ///< Counts announcements.
+        int asleep = 0;           ///< Of the listeners; one of all channels reads instead.
+        /// Of its own: what is announced on one channel must not wake those who listen to the others.
+        std::condition_variable_any changed{};
     };
 
 public:
@@ -50,7 +53,8 @@ public:
 
 private:
     template <class Happened>
-    bool wait_until(Happened happened, std::chrono::milliseconds most, const std::stop_token& stop);
+    bool wait_until(Channel& channel, Happened happened, std::chrono::milliseconds most, const std::stop_token& stop);
+    void find_reader();
     void read_for_all(std::unique_lock<std::mutex>& lock, const Patience& patience);
     void tell(std::string_view verb, const std::string& channel);
     void send_now();
@@ -62,7 +66,6 @@ private:
     const base::Fd wake_;  ///< An eventfd: gets the reader out of its wait.
 
     std::mutex mutex_;
-    std::condition_variable_any changed_;
     std::map<std::string, Channel, std::less<>> channels_{};  ///< Guarded by mutex_.
     std::vector<Command> to_send_{};                          ///< Guarded by mutex_.
     bool has_reader_ = false;                                 ///< Guarded by mutex_.
