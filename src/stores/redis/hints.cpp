@@ -66,9 +66,8 @@ void Hints::send_now() {
 }
 
 void Hints::wake_reader() const {
-    const std::uint64_t one = 1;
     // It can only fail when it has been woken so often that it will wake up.
-    [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+    static_cast<void>(eventfd_write(wake_.get(), 1));
 }
 
 template <class Happened>
@@ -122,8 +121,8 @@ void Hints::read_for_all(std::unique_lock<std::mutex>& lock, const Patience& pat
     // A short turn where there is nothing to hear, so that the connection is tried again.
     const milliseconds turn = connection_ ? patience.left() : std::min(patience.left(), rest_after_failure / 4);
     if (!lost) poll(waiting.data(), waiting.size(), static_cast<int>(turn.count()));
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t taken = read(wake_.get(), &count, sizeof count);
+    eventfd_t count = 0;
+    static_cast<void>(eventfd_read(wake_.get(), &count));
 
     std::vector<Message> messages;
     while (connection_ && !lost) {
