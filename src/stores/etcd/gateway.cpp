@@ -93,6 +93,10 @@ Result<Gateway::Answer> Gateway::call(std::string_view path, const std::string& 
     };
     const auto time = [&] { return std::min(longest_call, patience.left()); };
 
+    if (!attempts_.wait(patience.left())) {
+        last = trouble(Errc::store_unavailable, preferred(), "it could not be reached just now");
+        return give_up();
+    }
     for (int round = 0;; ++round) {
         bool somebody_is_there = false;
         for (const std::size_t endpoint : order()) {
@@ -105,6 +109,7 @@ Result<Gateway::Answer> Gateway::call(std::string_view path, const std::string& 
             }
             if (made.end == End::answered) {
                 prefer(endpoint);
+                attempts_.succeeded();
                 patience.answered();
                 made.answer.maybe_repeated = made.answer.maybe_repeated || in_doubt;
                 return std::move(made.answer);
@@ -116,7 +121,10 @@ Result<Gateway::Answer> Gateway::call(std::string_view path, const std::string& 
             somebody_is_there = somebody_is_there || made.end != End::unreachable;
         }
         // Nobody listens anywhere: there is nothing to wait for, unless somebody may have acted before.
-        if (!somebody_is_there && !in_doubt) return give_up();
+        if (!somebody_is_there && !in_doubt) {
+            attempts_.failed();
+            return give_up();
+        }
         patience.pause(round);
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/attempts.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 #include "stores/etcd/address.hpp"
@@ -71,6 +72,7 @@ private:
     [[nodiscard]] Error trouble(Errc code, std::size_t endpoint, std::string_view what) const;
 
     const Address address_;
+    base::Attempts attempts_{};
 
     mutable std::mutex mutex_;
     // All of these are guarded by mutex_.

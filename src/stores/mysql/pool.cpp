@@ -27,11 +27,16 @@ Result<Lent> Pool::take(Deadline deadline) {
 }
 
 Result<Lent> Pool::take_fresh(Deadline deadline) {
+    if (!attempts_.wait(deadline.remaining(clock_)))
+        return fail(Errc::store_unavailable, fmt::format("{} could not be reached just now", address_.shown));
     Result<std::unique_ptr<Connection>> connection = fail(Errc::store_unavailable, "no server is named");
     for (const Address::Endpoint& endpoint : address_.endpoints) {
         connection = connect(endpoint, deadline);
-        if (connection) return Lent(*this, std::move(*connection), false);
+        if (!connection) continue;
+        attempts_.succeeded();
+        return Lent(*this, std::move(*connection), false);
     }
+    attempts_.failed();
     return std::unexpected(connection.error());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/attempts.hpp"
 #include "stores/mysql/server_facts.hpp"
 
 #include <memory>
@@ -51,6 +52,7 @@ private:
 
     const Address address_;
     const Clock& clock_;
+    base::Attempts attempts_{};
 
     mutable std::mutex mutex_;
     std::vector<std::unique_ptr<Connection>> idle_{};  ///< Guarded by mutex_.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/attempts.hpp"
 #include "stores/postgres/connection.hpp"
 
 #include <memory>
@@ -21,13 +22,10 @@ public:
     void drop_idle();
 
 private:
-    [[nodiscard]] Result<void> wait_for_turn(const Budget& budget) const;
-
     const Settings& settings_;
-    mutable std::mutex mutex_;
+    base::Attempts attempts_{};
+    std::mutex mutex_;
     std::vector<std::unique_ptr<Connection>> idle_{};  ///< Guarded by mutex_.
-    int failures_ = 0;         ///< Guarded by mutex_. Attempts to connect since the last success.
-    Boottime next_attempt_{};  ///< Guarded by mutex_. In real time.
 };
 
 }  // namespace holdfast::stores::postgres

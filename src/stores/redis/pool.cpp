@@ -24,6 +24,15 @@ std::unique_ptr<Connection> Pool::idle() {
     }
 }
 
+Result<std::unique_ptr<Connection>> Pool::open(const Patience& patience) {
+    if (!attempts_.wait(patience.left()))
+        return fail(Errc::store_unavailable,
+                    fmt::format("Redis at {} could not be reached just now", address_.place()));
+    auto opened = Connection::open(address_, patience);
+    opened ? attempts_.succeeded() : attempts_.failed();
+    return opened;
+}
+
 void Pool::keep(std::unique_ptr<Connection> connection) {
     const std::scoped_lock lock(mutex_);
     if (idle_.size() < most_idle) idle_.push_back(std::move(connection));
@@ -35,7 +44,7 @@ Result<std::vector<Message>> Pool::exchange(std::span<const Command> commands, E
     while (true) {
         const bool is_fresh = connection == nullptr;
         if (is_fresh) {
-            auto opened = Connection::open(address_, patience);
+            auto opened = open(patience);
             if (!opened) return std::unexpected(opened.error());
             connection = std::move(*opened);
         }

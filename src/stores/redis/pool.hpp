@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/attempts.hpp"
 #include "stores/redis/connection.hpp"
 
 #include <mutex>
@@ -28,10 +29,12 @@ public:
 
 private:
     [[nodiscard]] std::unique_ptr<Connection> idle();
+    [[nodiscard]] Result<std::unique_ptr<Connection>> open(const Patience& patience);
     void keep(std::unique_ptr<Connection> connection);
 
     const Address address_;
     const Clock& clock_;
+    base::Attempts attempts_{};
 
     std::mutex mutex_;
     std::vector<std::unique_ptr<Connection>> idle_{};  ///< Guarded by mutex_.
