@@ -120,6 +120,7 @@ bench: ## Measure, beside what people would use instead: BENCH=P1,P9 BENCH_GROWT
 lint: ## Check format, shell scripts and, with clang-tidy, all of src/
 	@scripts/install-packages.sh build test lint
 	@scripts/configure.sh dev
+	@cmake --build build/dev --target build.ninja >/dev/null
 	@scripts/lint.sh format shell analysis
 
 format: ## Format every source file in place
