@@ -65,7 +65,7 @@ private:
     Folder(base::Fd fd, std::string path, Sync sync) : fd_(std::move(fd)), path_(std::move(path)), sync_(sync) {}
     [[nodiscard]] static Result<std::optional<Folder>> open_at(int parent, const std::string& name, std::string path,
                                                                Sync sync);
-    [[nodiscard]] Result<void> fill(int fd, std::uint64_t offset, ByteView bytes, const std::string& name) const;
+    [[nodiscard]] Result<void> fill(int file, std::uint64_t offset, ByteView bytes, const std::string& name) const;
 
     base::Fd fd_;
     std::string path_;

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Of the driver's coroutine. Its own default is too little for some name services.
-constexpr std::size_t stack_size = 256 * 1024;
+constexpr std::size_t stack_size = std::size_t{256} << 10U;
 
 /// How often a wait looks whether a deadline has passed on a clock that is not the poll's.
 constexpr milliseconds slice{1000};
@@ -37,7 +37,7 @@ std::int64_t Row::number(std::size_t column) const {
 
 std::optional<Row> Answer::next() {
     if (!rows_) return std::nullopt;
-    const MYSQL_ROW row = mysql_fetch_row(rows_.get());
+    char** const row = mysql_fetch_row(rows_.get());
     if (row == nullptr) return std::nullopt;
     return Row(row, mysql_fetch_lengths(rows_.get()));
 }

@@ -50,7 +50,7 @@ public:
     [[nodiscard]] bool wants_fresh_connection() const { return reconnected_; }
 
 private:
-    void pause() {
+    void pause() const {
         thread_local std::minstd_rand random(std::random_device{}());
         const milliseconds most{2LL << conflicts_};
         std::this_thread::sleep_for(
