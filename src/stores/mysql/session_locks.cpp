@@ -40,7 +40,9 @@ std::string SessionLocks::session_name(const LockName& name) const {
 }
 
 Result<void> SessionLocks::check(Deadline deadline) {
-    const auto unsafe = [](std::string why) { return fail(Errc::store_unsafe, "session=on is refused: " + why); };
+    const auto unsafe = [](const std::string& why) {
+        return fail(Errc::store_unsafe, "session=on is refused: " + why);
+    };
     const ServerFacts facts = pool_.facts();
     if (facts.galera) return unsafe("Galera has no GET_LOCK");
     if (facts.flavour == Flavour::tidb) return unsafe("TiDB waits a second for every GET_LOCK");
