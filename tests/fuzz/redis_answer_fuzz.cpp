@@ -28,7 +28,8 @@ public:
             case 2: reply.type = REDIS_REPLY_ERROR; [[fallthrough]];
             case 3: {
                 if (reply.type == 0) reply.type = REDIS_REPLY_STRING;
-                const std::size_t length = std::min<std::size_t>(take_choice(bytes_), bytes_.size());
+                const std::size_t wanted = take_choice(bytes_);
+                const std::size_t length = std::min(wanted, bytes_.size());
                 std::string& text = texts_.emplace_back(text_of(bytes_.first(length)));
                 bytes_ = bytes_.subspan(length);
                 reply.str = text.data();

@@ -188,7 +188,7 @@ bool Connection::take_answer(const Awaited& awaited, Trip& trip, const Budget& b
     if (!trip.fault && !awaited.kept) trip.answers.push_back(std::move(rows));
     // A null pointer ends each answer.
     if (!await_answer(budget)) return lost();
-    Rows(PQgetResult(connection_.get()));
+    [[maybe_unused]] const Rows end(PQgetResult(connection_.get()));
     return true;
 }
 

@@ -9,7 +9,7 @@
 namespace holdfast::stores::redis {
 namespace {
 
-constexpr std::size_t buffer_size = 16 * 1024;
+constexpr std::size_t buffer_size = std::size_t{16} << 10U;
 
 struct Refusal {
     std::string_view code;

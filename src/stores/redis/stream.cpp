@@ -17,7 +17,7 @@ using Sent = std::expected<void, std::string>;
 using Count = std::expected<std::size_t, std::string>;
 
 constexpr std::string_view too_late = "it does not answer in time";
-constexpr std::size_t buffer_size = 16 * 1024;
+constexpr std::size_t buffer_size = std::size_t{16} << 10U;
 
 /// Empty when the socket is ready, or has failed and will say how.
 Sent await(int fd, short what, const Patience& patience) {
@@ -111,7 +111,7 @@ Sent Stream::shake_hands(const Patience& patience) {
 Sent Stream::send_all(std::string_view bytes, const Patience& patience) const {
     while (!bytes.empty()) {
         const ssize_t count = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (count > 0) {
+        if (count >= 0) {
             bytes.remove_prefix(static_cast<std::size_t>(count));
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             if (auto ready = await(socket_.get(), POLLOUT, patience); !ready) return ready;

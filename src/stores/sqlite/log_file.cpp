@@ -119,7 +119,8 @@ int open_file(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int fl
 
 LogFile* log_of(sqlite3* connection) {
     sqlite3_file* file = nullptr;
-    if (sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK) return nullptr;
+    if (sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, static_cast<void*>(&file)) != SQLITE_OK)
+        return nullptr;
     return file != nullptr && file->pMethods == &log_methods ? &log(file) : nullptr;
 }
 

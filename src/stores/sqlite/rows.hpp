@@ -26,8 +26,8 @@ struct Stored {
 /// Whether its hash fits is for `verify_chain` to say.
 [[nodiscard]] Result<AuditEvent> read_event(Query& row);
 
-void bind_record(Query& query, const kernel::Record& record, const kernel::ClockMark& mark);
-void bind_ticket(Query& query, const LockName& name, const kernel::Ticket& ticket, const kernel::ClockMark& mark);
+void bind_record(Query& query, const kernel::Record& record, const kernel::ClockMark& saved);
+void bind_ticket(Query& query, const LockName& name, const kernel::Ticket& ticket, const kernel::ClockMark& saved);
 void bind_event(Query& query, const AuditEvent& event);
 
 [[nodiscard]] Error unreadable(std::string_view lock, std::string_view what);
