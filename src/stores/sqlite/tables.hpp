@@ -42,7 +42,7 @@ public:
     /// The first live ticket of the queue; empty if there is none. Reads no further than that.
     [[nodiscard]] Result<std::optional<LockId>> first_in_line(const LockName& name, const Moment& moment);
     /// Whether `ticket` is in the queue, alive, and whether it is the first. Costs the same however long the queue is.
-    [[nodiscard]] Result<base::Standing> standing(const LockName& name, const LockId& ticket, const Moment& moment);
+    [[nodiscard]] Result<base::Standing> standing(const LockName& name, const LockId& own, const Moment& moment);
     /// Only whether it rose matters, so it is not checked against the row's checksum.
     [[nodiscard]] Result<std::uint64_t> seq(const LockName& name);
 
