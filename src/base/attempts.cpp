@@ -8,16 +8,15 @@ namespace holdfast::base {
 
 using std::chrono::milliseconds;
 
-bool Attempts::wait(milliseconds most) const {
-    const milliseconds time = pause();
-    if (time > most) return false;
+Result<void> Attempts::wait(milliseconds most) const {
+    milliseconds time{0};
+    {
+        const std::scoped_lock lock(mutex_);
+        if (failures_ > 0) time = next_ - clock_.boottime();
+        if (time > most) return fail(last_.code, last_.message + "; it was tried just now, and not again so soon");
+    }
     if (time > milliseconds{0}) std::this_thread::sleep_for(time);
-    return true;
-}
-
-milliseconds Attempts::pause() const {
-    const std::scoped_lock lock(mutex_);
-    return failures_ == 0 ? milliseconds{0} : next_ - clock_.boottime();
+    return {};
 }
 
 void Attempts::succeeded() {
@@ -25,10 +24,11 @@ void Attempts::succeeded() {
     failures_ = 0;
 }
 
-void Attempts::failed() {
+void Attempts::failed(Error why) {
     thread_local std::minstd_rand random(std::random_device{}());
     const std::scoped_lock lock(mutex_);
     ++failures_;
+    last_ = std::move(why);
     const milliseconds most = std::min(milliseconds{10} * (1 << std::min(failures_, 6)), milliseconds{500});
     next_ = clock_.boottime() +
             milliseconds{std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};

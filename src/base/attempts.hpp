@@ -1,6 +1,7 @@
 #pragma once
 
 #include "holdfast/clock.hpp"
+#include "holdfast/error.hpp"
 
 #include <mutex>
 
@@ -14,18 +15,18 @@ public:
     /// Counts on `clock`, which is real time except in tests: a server does not come back sooner in theirs.
     explicit Attempts(const Clock& clock = host_clock()) : clock_(clock) {}
 
-    /// Sleeps until the next attempt may be made. False, and at once, if that is later than `most` from now.
-    [[nodiscard]] bool wait(std::chrono::milliseconds most) const;
+    /// Sleeps until the next attempt may be made. Fails at once if that is later than `most` from now, with what the
+    /// last attempt said: who was refused then would be refused now.
+    [[nodiscard]] Result<void> wait(std::chrono::milliseconds most) const;
     void succeeded();
-    void failed();
+    void failed(Error why);
 
 private:
-    [[nodiscard]] std::chrono::milliseconds pause() const;
-
     const Clock& clock_;
     mutable std::mutex mutex_;
-    int failures_ = 0;  ///< Guarded by mutex_. In a row.
-    Boottime next_{};   ///< Guarded by mutex_.
+    int failures_ = 0;                         ///< Guarded by mutex_. In a row.
+    Boottime next_{};                          ///< Guarded by mutex_.
+    Error last_{Errc::store_unavailable, ""};  ///< Guarded by mutex_.
 };
 
 }  // namespace holdfast::base

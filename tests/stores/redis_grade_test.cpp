@@ -63,6 +63,24 @@ TEST(RedisGrade, AMasterThatBecomesAReplicaIsRefusedUntilItIsOneAgain) {
     EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 2U);
 }
 
+TEST(RedisPassword, ThatWasChangedUnderAnOpenStoreIsDeniedToThoseWithoutTimeForAnotherAttempt) {
+    const OwnRedis redis;
+    const auto store = must(redis.open());
+    RedisByHand server = redis.by_hand();
+    server.ask({"CONFIG", "SET", "requirepass", "another"});
+    server.ask({"CLIENT", "KILL", "TYPE", "normal"});
+    for (int call = 0; call < 7; ++call) ASSERT_THAT(store->inspect(lock("x"), soon()), RefusedWith(Errc::denied));
+    int spared = 0;
+    for (int call = 0; call < 50; ++call) {
+        const auto status = store->inspect(lock("x"), within(std::chrono::milliseconds{10}));
+        ASSERT_FALSE(status);
+        if (status.error().message.find("just now") == std::string::npos) continue;
+        ++spared;
+        EXPECT_THAT(status, RefusedWith(Errc::denied));
+    }
+    EXPECT_GT(spared, 0);
+}
+
 TEST(RedisPassword, AWrongOneIsDeniedAndNoneIsShown) {
     OwnRedis redis;
     const std::string place = "127.0.0.1:" + std::to_string(redis.server().port()) + "/0";

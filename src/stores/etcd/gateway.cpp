@@ -93,10 +93,7 @@ Result<Gateway::Answer> Gateway::call(std::string_view path, const std::string& 
     };
     const auto time = [&] { return std::min(longest_call, patience.left()); };
 
-    if (!attempts_.wait(patience.left())) {
-        last = trouble(Errc::store_unavailable, preferred(), "it could not be reached just now");
-        return give_up();
-    }
+    if (auto may = attempts_.wait(patience.left()); !may) return std::unexpected(may.error());
     for (int round = 0;; ++round) {
         bool somebody_is_there = false;
         for (const std::size_t endpoint : order()) {
@@ -122,7 +119,7 @@ Result<Gateway::Answer> Gateway::call(std::string_view path, const std::string& 
         }
         // Nobody listens anywhere: there is nothing to wait for, unless somebody may have acted before.
         if (!somebody_is_there && !in_doubt) {
-            attempts_.failed();
+            attempts_.failed(last);
             return give_up();
         }
         patience.pause(round);

@@ -27,8 +27,7 @@ Result<Lent> Pool::take(Deadline deadline) {
 }
 
 Result<Lent> Pool::take_fresh(Deadline deadline) {
-    if (!attempts_.wait(deadline.remaining(clock_)))
-        return fail(Errc::store_unavailable, fmt::format("{} could not be reached just now", address_.shown));
+    if (auto may = attempts_.wait(deadline.remaining(clock_)); !may) return std::unexpected(may.error());
     Result<std::unique_ptr<Connection>> connection = fail(Errc::store_unavailable, "no server is named");
     for (const Address::Endpoint& endpoint : address_.endpoints) {
         connection = connect(endpoint, deadline);
@@ -36,7 +35,7 @@ Result<Lent> Pool::take_fresh(Deadline deadline) {
         attempts_.succeeded();
         return Lent(*this, std::move(*connection), false);
     }
-    attempts_.failed();
+    attempts_.failed(connection.error());
     return std::unexpected(connection.error());
 }
 

@@ -18,10 +18,9 @@ Result<std::unique_ptr<Connection>> Pool::take(const Budget& budget) {
         }
         if (!idle->is_gone()) return idle;
     }
-    if (!attempts_.wait(budget.left()))
-        return fail(Errc::store_unavailable, settings_.url + " could not be reached just now");
+    if (auto may = attempts_.wait(budget.left()); !may) return std::unexpected(may.error());
     auto opened = Connection::open(settings_, budget);
-    opened ? attempts_.succeeded() : attempts_.failed();
+    opened ? attempts_.succeeded() : attempts_.failed(opened.error());
     return opened;
 }
 

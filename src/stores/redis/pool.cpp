@@ -25,11 +25,9 @@ std::unique_ptr<Connection> Pool::idle() {
 }
 
 Result<std::unique_ptr<Connection>> Pool::open(const Patience& patience) {
-    if (!attempts_.wait(patience.left()))
-        return fail(Errc::store_unavailable,
-                    fmt::format("Redis at {} could not be reached just now", address_.place()));
+    if (auto may = attempts_.wait(patience.left()); !may) return std::unexpected(may.error());
     auto opened = Connection::open(address_, patience);
-    opened ? attempts_.succeeded() : attempts_.failed();
+    opened ? attempts_.succeeded() : attempts_.failed(opened.error());
     return opened;
 }
 
