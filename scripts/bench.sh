@@ -4,15 +4,17 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-scripts/install-packages.sh build bench
+scripts/install-packages.sh build bench peers
 scripts/configure.sh bench
 cmake --build build/bench --target benchmarks
 programs=build/bench/bin
+peers=build/bench/peers
+scripts/build-peers.sh "$peers"
 built=$SECONDS
 
 if [[ -z ${BENCH:-} ]]; then
   for program in "$programs"/*_bench; do "$program" --benchmark_min_time=0.2; done
   scripts/instructions.sh "$programs/pairs"
 fi
-"$programs/peers" "$programs/holdfast" "$programs/stamp" bench/peers bench/results/latest.json
+"$programs/peers" "$programs/holdfast" "$programs/stamp" "$peers" bench/results/latest.json
 echo "bench: $built s to install and build, $((SECONDS - built)) s to measure; bench/results has latest.json and latest.svg"

@@ -2,7 +2,7 @@
 #include "holdfast/hold.hpp"
 #include "holdfast/open.hpp"
 #include "measures/measures.hpp"
-#include "peers/etcd_lock.hpp"
+#include "measures/stamps.hpp"
 #include "support/postgres_by_hand.hpp"
 #include "support/servers/kinds.hpp"
 
@@ -10,10 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
-#include <fcntl.h>
 #include <fstream>
-#include <unistd.h>
 
 namespace holdfast::bench {
 namespace {
@@ -21,16 +18,23 @@ namespace {
 constexpr int waiters = 8;
 constexpr int turns = 12;
 
+struct Held {
+    std::int64_t asked, begin, end;
+};
+
 /// From the end of one hold to the beginning of the next, in milliseconds, without the first and the last ones,
-/// when not all were waiting.
+/// when not all were waiting. And only where the next was waiting already when the one before began: a lock that
+/// somebody finds free was not handed over.
 std::vector<double> gaps_in(const std::string& file) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> holds;
+    std::vector<Held> holds;
     std::ifstream lines(file);
-    for (std::pair<std::int64_t, std::int64_t> hold; lines >> hold.first >> hold.second;) holds.push_back(hold);
-    std::ranges::sort(holds);
+    for (Held held{}; lines >> held.asked >> held.begin >> held.end;) holds.push_back(held);
+    std::ranges::sort(holds, {}, &Held::begin);
     std::vector<double> gaps;
     for (std::size_t i = waiters; i + waiters < holds.size(); ++i)
-        gaps.push_back(static_cast<double>(holds[i].first - holds[i - 1].second) / 1e6);
+        if (holds[i].asked < holds[i - 1].begin)
+            gaps.push_back(static_cast<double>(holds[i].begin - holds[i - 1].end) / 1e6);
+    if (gaps.empty()) give_up("nobody has handed the lock over");
     return gaps;
 }
 
@@ -50,24 +54,14 @@ std::vector<double> contend(const std::string& file, const std::function<void()>
 
 std::vector<double> by_command(const Site& site, std::vector<std::string> command) {
     const std::string file = fresh_file(site);
-    command.insert(command.end(), {site.stamp, file});
+    command.insert(command.end(), {site.stamp, file, ""});
     return contend(file, [&] {
-        for (int turn = 0; turn < turns; ++turn) expect_success(start(command));
+        for (int turn = 0; turn < turns; ++turn) {
+            command.back() = std::to_string(now_ns());
+            expect_success(start(command));
+            stay_away();
+        }
     });
-}
-
-std::int64_t now_ns() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-void stamp(const std::string& file) {
-    const std::int64_t begin = now_ns();
-    const int stamps = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-    const std::string line = fmt::format("{} {}\n", begin, now_ns());
-    if (write(stamps, line.data(), line.size()) < 0) std::_Exit(1);
-    close(stamps);
 }
 
 /// From the call that gives the lock back to the return of the next that waits for it. `Waiter` is made by each process
@@ -77,10 +71,13 @@ std::vector<double> by_call(const Site& site, const Arguments&... arguments) {
     const std::string file = fresh_file(site);
     return contend(file, [&] {
         Waiter waiter(arguments...);
+        const Stamps stamps(file.c_str());
         for (int turn = 0; turn < turns; ++turn) {
+            const std::int64_t asked = now_ns();
             waiter.take();
-            stamp(file);
+            if (!stamps.hold(asked)) std::_Exit(1);
             waiter.give();
+            stay_away();
         }
     });
 }
@@ -115,23 +112,21 @@ private:
     tests::ByHand shell_;
 };
 
-class ByEtcdLock {
-public:
-    explicit ByEtcdLock(std::uint16_t port) : etcd_(port) {}
-    void take() { etcd_.lock("handover"); }
-    void give() { etcd_.unlock(); }
-
-private:
-    EtcdLock etcd_;
-};
-
 std::vector<double> by_redis_py(const Site& site) {
     const std::string file = fresh_file(site);
     const std::vector<std::string> command{"/usr/bin/python3",
-                                           (site.scripts / "redis_py_lock.py").string(),
+                                           (site.peers / "redis_py_lock.py").string(),
                                            std::to_string(tests::shared_server_port("redis")),
                                            std::string(tests::server_password),
                                            file,
+                                           std::to_string(turns)};
+    return contend(file, [&] { expect_success(start(command)); });
+}
+
+std::vector<double> by_etcd_mutex(const Site& site) {
+    const std::string file = fresh_file(site);
+    const std::vector<std::string> command{(site.peers / "etcd_mutex").string(),
+                                           std::to_string(tests::shared_server_port("etcd")), "handover", file,
                                            std::to_string(turns)};
     return contend(file, [&] { expect_success(start(command)); });
 }
@@ -176,7 +171,6 @@ std::vector<Line> compare(const Site& site, const std::vector<Way>& ways, double
 
 std::vector<Line> measure_handover(const Site& site) {
     const auto postgres = tests::shared_server_port("postgres");
-    const auto etcd = tests::shared_server_port("etcd");
     const std::string flock = (site.folder / "flock").string();
     std::vector<Line> lines;
     const auto add = [&](const std::vector<Way>& ways, double goal) {
@@ -193,7 +187,7 @@ std::vector<Line> measure_handover(const Site& site) {
          library_on(site, "PostgreSQL", "postgres")},
         3.0);
     add({{"redis-py Lock", [&] { return by_redis_py(site); }}, library_on(site, "Redis", "redis")}, 0.1);
-    add({{"etcd v3lock", [&] { return by_call<ByEtcdLock>(site, etcd); }}, library_on(site, "etcd", "etcd")}, 1.0);
+    add({{"etcd's Go Mutex", [&] { return by_etcd_mutex(site); }}, library_on(site, "etcd", "etcd")}, 1.0);
     return lines;
 }
 

@@ -1,6 +1,6 @@
 // Measures Holdfast and what people would use instead, in turn, and prints the ratios of docs/performance.md.
 //
-// peers HOLDFAST STAMP SCRIPTS RESULTS
+// peers HOLDFAST STAMP PEERS RESULTS
 //
 // BENCH=P1,P9 selects, BENCH_ROUNDS=7 says how often, BENCH_GROWTH=1000000 how many locks the large store of P10 has.
 // RESULTS is a JSON file; a plot is written beside it.
@@ -53,13 +53,13 @@ fs::path fresh_folder() {
 
 int main(int argc, char** argv) {
     if (argc != 5) {
-        fmt::print(stderr, "usage: peers HOLDFAST STAMP SCRIPTS RESULTS\n");
+        fmt::print(stderr, "usage: peers HOLDFAST STAMP PEERS RESULTS\n");
         return 64;
     }
     const std::string wanted = variable("BENCH", "");
     const Site site{.holdfast = fs::absolute(argv[1]).string(),
                     .stamp = fs::absolute(argv[2]).string(),
-                    .scripts = fs::absolute(argv[3]),
+                    .peers = fs::absolute(argv[3]),
                     .folder = fresh_folder(),
                     .rounds = std::stoi(variable("BENCH_ROUNDS", "7")),
                     .growth = std::stoi(variable("BENCH_GROWTH", "50000"))};

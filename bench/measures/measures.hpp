@@ -10,9 +10,9 @@ namespace holdfast::bench {
 
 /// Where the programs are, and where stores may be made.
 struct Site {
-    std::string holdfast;           ///< The command.
-    std::string stamp;              ///< See stamp.cpp.
-    std::filesystem::path scripts;  ///< Peers that are not compiled.
+    std::string holdfast;         ///< The command.
+    std::string stamp;            ///< See stamp.cpp.
+    std::filesystem::path peers;  ///< Those that are no C++; see scripts/build-peers.sh.
     std::filesystem::path folder;
     int rounds = 7;
     int growth = 0;  ///< Locks of the large store in P10.

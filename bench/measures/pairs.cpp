@@ -1,6 +1,6 @@
 #include "harness/clients.hpp"
+#include "harness/programs.hpp"
 #include "measures/measures.hpp"
-#include "peers/etcd_lock.hpp"
 #include "peers/mysql_row.hpp"
 #include "peers/sqlite_row.hpp"
 #include "peers/tools.hpp"
@@ -22,18 +22,36 @@ Contender contender(std::string name, const Clients& clients) {
 
 Goal at_least(double ratio) { return {ratio, Better::higher}; }
 
-/// A peer, the library by 32 threads with one lock each, and by two threads that speak for 16 clients each, as a
+/// A peer that says itself how many pairs it made in a second, with 32 clients.
+Contender program(std::string name, std::vector<std::string> command) {
+    command.insert(command.end(), {std::to_string(many), std::to_string(a_round.count())});
+    return {std::move(name), [command] { return std::stod(output_of(command)); }};
+}
+
+struct Peer {
+    Contender contender;
+    double goal;
+};
+
+/// Peers, the library by 32 threads with one lock each, and by two threads that speak for 16 clients each, as a
 /// program does that gathers what its clients want.
-std::vector<Line> beside(const Site& site, const Contender& peer, const std::string& id, const std::string& server,
-                         const std::string& kind, double goal) {
+std::vector<Line> beside(const Site& site, const std::vector<Peer>& peers, const std::string& id,
+                         const std::string& server, const std::string& kind) {
     const auto store = opened(fresh_store(site, kind));
     const Clients single = library_clients(*store, many);
     const Clients gathered = library_clients(*store, threads, many / threads);
-    const std::array contenders{peer, contender("library, 32 threads", single),
-                                contender("library, 2 threads with 16 clients each", gathered)};
+    std::vector contenders{contender("library, 32 threads", single),
+                           contender("library, 2 threads with 16 clients each", gathered)};
+    for (const Peer& peer : peers) contenders.push_back(peer.contender);
     const auto series = alternate(id + " " + server, contenders, site.rounds);
-    return {{id, server + ", 32 threads", "/s", peer.name, series[0], series[1], at_least(goal)},
-            {id, server + ", 2 threads with 16 clients each", "/s", peer.name, series[0], series[2]}};
+    std::vector<Line> lines;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        const std::string& name = peers[i].contender.name;
+        const Series& figures = series[i + 2];
+        lines.push_back({id, server + ", 32 threads", "/s", name, figures, series[0], at_least(peers[i].goal)});
+        lines.push_back({id, server + ", 2 threads with 16 clients each", "/s", name, figures, series[1]});
+    }
+    return lines;
 }
 
 }  // namespace
@@ -58,28 +76,32 @@ std::vector<Line> measure_sqlite_pairs(const Site& site) {
 }
 
 std::vector<Line> measure_redis_pairs(const Site& site) {
-    const RedisBenchmark peer(tests::shared_server_port("redis"), many, threads);
+    const auto port = tests::shared_server_port("redis");
+    const RedisBenchmark peer(port, many, threads);
     // A pair is two calls, one of which the peer does not make.
     const Contender calls{"EVALSHA acquire, half the calls", [&] { return peer.calls_per_second() / 2; }};
-    return beside(site, calls, "P5", "Redis, AOF always", "redis", 0.9);
+    const Contender redlock = program("node-redlock", {"node", (site.peers / "node_redlock.js").string(),
+                                                       std::to_string(port), std::string(tests::server_password)});
+    return beside(site, {{calls, 0.9}, {redlock, 1.5}}, "P5", "Redis, AOF always", "redis");
 }
 
 std::vector<Line> measure_postgres_pairs(const Site& site) {
     const PgBench peer(tests::shared_server_port("postgres"), site.folder, many, threads);
     const Contender row{"pgbench lease row", [&] { return peer.pairs_per_second(); }};
-    return beside(site, row, "P6", "PostgreSQL", "postgres", 1.0);
+    return beside(site, {{row, 1.0}}, "P6", "PostgreSQL", "postgres");
 }
 
 std::vector<Line> measure_mysql_pairs(const Site& site) {
     const auto port = tests::shared_server_port("mysql");
     const tests::MysqlDatabase database(port);
     const Clients rows = mysql_rows(port, database.name(), many);
-    return beside(site, contender("MariaDB lease row", rows), "P7", "MariaDB", "mysql", 1.0);
+    return beside(site, {{contender("MariaDB lease row", rows), 1.0}}, "P7", "MariaDB", "mysql");
 }
 
 std::vector<Line> measure_etcd_pairs(const Site& site) {
-    const Clients locks = etcd_locks(tests::shared_server_port("etcd"), many);
-    return beside(site, contender("etcd v3lock", locks), "P8", "etcd", "etcd", 1.0);
+    const Contender mutex = program("etcd's Go Mutex", {(site.peers / "etcd_mutex").string(),
+                                                        std::to_string(tests::shared_server_port("etcd")), "pairs"});
+    return beside(site, {{mutex, 1.0}}, "P8", "etcd", "etcd");
 }
 
 }  // namespace holdfast::bench
