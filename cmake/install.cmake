@@ -26,6 +26,9 @@ if(NOT TARGET holdfast)
 endif()
 
 install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET holdfast_full)
+  install(TARGETS holdfast_full RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR})
+endif()
 
 get_property(holdfast_modules GLOBAL PROPERTY HOLDFAST_MODULES)
 if(holdfast_modules)

@@ -20,6 +20,9 @@ namespace holdfast {
 /// `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clock = host_clock());
 
+/// Whether the store that `url` names is a module: its driver is loaded when it is opened.
+[[nodiscard]] bool is_module(std::string_view url);
+
 /// The schemes that this build knows, for `version` and for messages.
 [[nodiscard]] std::vector<std::string_view> known_schemes();
 

@@ -3,14 +3,19 @@
 #include "base/os_error.hpp"
 #include "cli/context.hpp"
 #include "cli/places.hpp"
+#include "cli/process_list.hpp"
 #include "cli/report.hpp"
+#include "holdfast/open.hpp"
 #include "values/text.hpp"
+#include "values/users.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <malloc.h>
 #include <unistd.h>
 
 namespace holdfast::cli {
@@ -31,6 +36,15 @@ Style style_of(const Settings& settings) {
     style.verbose = settings.on(opt::verbose);
     style.colour = style.colour && !settings.on(opt::no_color);
     return style;
+}
+
+/// Goes on as `successor` where shared libraries are needed: the driver of a server, or the name services that know a
+/// user who is in no file. An error if it must, and cannot; without a user's name there is still the number.
+std::optional<Error> succeed(Successor successor, const std::vector<std::string>& args, const Settings& settings) {
+    const auto urls = settings.store_urls();
+    if (urls && std::ranges::any_of(*urls, is_module)) return successor(args);
+    if (!local_user_name(geteuid())) (void)successor(args);
+    return std::nullopt;
 }
 
 int finish(Output& out, int status) {
@@ -67,7 +81,15 @@ int carry_out(CommandLine line, Settings settings, const Clock& clock) {
 
 }  // namespace
 
-int run(const std::vector<std::string>& args, const Clock& clock) {
+int run(int argc, char** argv, Successor successor) {
+    // The threads of a command hardly allocate, and an arena for each costs more than all of that.
+    mallopt(M_ARENA_MAX, 1);
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    hide_secrets({argv + 1, argv + argc});
+    return run(arguments, host_clock(), successor);
+}
+
+int run(const std::vector<std::string>& args, const Clock& clock, Successor successor) {
     // A closed pipe is noticed where we write, because a lease that nobody can read must be given back.
     std::signal(SIGPIPE, SIG_IGN);
     Output plain(plain_style(wants_json(args)));
@@ -76,6 +98,9 @@ int run(const std::vector<std::string>& args, const Clock& clock) {
         if (!line) return refuse(line.error(), plain, row_of(line.error().code).exit_status);
         auto settings = Settings::settle(*line);
         if (!settings) return refuse(settings.error(), plain, row_of(settings.error().code).exit_status);
+        if (successor != nullptr)
+            if (const auto error = succeed(successor, args, *settings))
+                return refuse(*error, plain, row_of(error->code).exit_status);
         return carry_out(std::move(*line), std::move(*settings), clock);
     } catch (const std::exception& error) {
         // A library's exception that nobody expected. What was being done may or may not have happened.

@@ -41,6 +41,11 @@ constexpr std::array backends{
     Backend{"memory", stores::open_memory_store, no_schema},
 };
 
+const Backend* backend_of(std::string_view scheme) {
+    const auto* found = std::ranges::find(backends, scheme, &Backend::scheme);
+    return found == backends.end() ? nullptr : found;
+}
+
 struct Address {
     Backend backend;
     base::Url url;
@@ -49,8 +54,8 @@ struct Address {
 Result<Address> find(std::string_view text) {
     auto url = base::Url::parse(text);
     if (!url) return std::unexpected(url.error());
-    const auto* backend = std::ranges::find(backends, url->scheme, &Backend::scheme);
-    if (backend == backends.end())
+    const Backend* const backend = backend_of(url->scheme);
+    if (backend == nullptr)
         return fail(Errc::usage, fmt::format("no store is called \"{}\"; this build knows {}", url->scheme,
                                              fmt::join(known_schemes(), ", ")));
     Backend found = *backend;
@@ -80,6 +85,12 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clo
                                 "with ?allow_lossy=on",
                                 info.url, fmt::join(info.reasons, "; ")));
     return store;
+}
+
+bool is_module(std::string_view url) {
+    const auto parsed = base::Url::parse(url);
+    const Backend* const backend = parsed ? backend_of(parsed->scheme) : nullptr;
+    return backend != nullptr && !backend->module.empty();
 }
 
 std::vector<std::string_view> known_schemes() {

@@ -4,6 +4,7 @@
 #include "values/sha256.hpp"
 #include "values/small_file.hpp"
 #include "values/text.hpp"
+#include "values/users.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +12,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <optional>
-#include <pwd.h>
 #include <ranges>
 #include <span>
 #include <sys/random.h>
@@ -36,32 +35,6 @@ std::array<std::uint8_t, 16> random_bytes() {
 std::string host_name() {
     std::array<char, 256> name{};
     return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
-}
-
-/// Of those that the system's own file lists: `name:password:uid:…`.
-std::optional<std::string> local_user_name(uid_t uid) {
-    const std::string all = small_file("/etc/passwd").value_or("");
-    const std::string digits = std::to_string(uid);
-    for (std::string_view rest = all; !rest.empty();) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-        const auto name = line.find(':');
-        const auto password = line.find(':', name + 1);
-        if (name == 0 || password == std::string_view::npos || line[0] == '+' || line[0] == '-') continue;
-        if (line.substr(password + 1).starts_with(digits + ":")) return std::string(line.substr(0, name));
-    }
-    return std::nullopt;
-}
-
-std::string user_name() {
-    // Not getenv("USER"): sudo and containers leave it wrong, and two users must not look alike. The file first,
-    // because asking the system's name services for it takes several times as long.
-    if (auto local = local_user_name(geteuid())) return *std::move(local);
-    std::array<char, 4096> buffer{};
-    passwd entry{};
-    passwd* found = nullptr;
-    const bool known = getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
-    return known ? found->pw_name : std::to_string(geteuid());
 }
 
 /// Field 22 of /proc/self/stat: what tells this process from a later one with the same pid.
@@ -171,7 +144,7 @@ Holder Holder::this_process() {
     thread_local uid_t asked_as = 0;
     thread_local std::string known;
     if (asked_by != getpid() || asked_as != geteuid()) {
-        known = fmt::format("{}:{}:{}:{}", host_name(), user_name(), getpid(), start_time());
+        known = fmt::format("{}:{}:{}:{}", host_name(), user_name(geteuid()), getpid(), start_time());
         asked_by = getpid();
         asked_as = geteuid();
     }

@@ -65,7 +65,7 @@ TEST_P(Readers, WithAClockThatRunsAheadDoNotChangeALiveLock) {
     ASSERT_TRUE(std::filesystem::exists("/usr/bin/faketime")) << "make test installs it";
     const auto grant = box.run({"acquire", "a", "--ttl", "10m", "--json"}).json();
     const auto before = box.files();
-    EXPECT_EQ(box.run_program({"/usr/bin/faketime", "-f", "+1h", HOLDFAST_PROGRAM, "status", "a", "--json"}).status, 0);
+    EXPECT_EQ(box.run_program({"/usr/bin/faketime", "-f", "+1h", full_program(), "status", "a", "--json"}).status, 0);
     EXPECT_EQ(box.files(), before);
     const auto seen = box.run({"status", "a", "--json"}).json();
     EXPECT_EQ(seen.text("/state"), "held");

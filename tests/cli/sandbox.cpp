@@ -107,7 +107,7 @@ Ended Running::wait() {
     return {status_of(waited), out(), err()};
 }
 
-Sandbox::Sandbox() {
+Sandbox::Sandbox() : program(HOLDFAST_PROGRAM) {
     std::string name = (fs::temp_directory_path() / "holdfast-cli-XXXXXX").string();
     root = mkdtemp(name.data());
     work = root / "work";
@@ -154,7 +154,7 @@ Running Sandbox::spawn(const Args& command, const Environment& more) {
 }
 
 Running Sandbox::start(const Args& args, const Environment& more) {
-    Args command{HOLDFAST_PROGRAM};
+    Args command{program};
     command.insert(command.end(), args.begin(), args.end());
     return spawn(command, more);
 }
@@ -177,6 +177,8 @@ std::map<std::string, std::string> Sandbox::files() const {
     }
     return files;
 }
+
+std::string full_program() { return HOLDFAST_FULL_PROGRAM; }
 
 std::vector<std::string> stores() { return {"sqlite:locks.db", "file:locks"}; }
 

@@ -81,6 +81,7 @@ public:
     std::filesystem::path work;  ///< The working directory.
     std::filesystem::path state;
     Environment environment;
+    std::string program;  ///< The command, unless a test sets another.
 
     /// Runs the program to its end. `more` is added to the environment.
     [[nodiscard]] Ended run(const Args& args, const Environment& more = {});
@@ -97,6 +98,9 @@ private:
     [[nodiscard]] Running spawn(const Args& command, const Environment& more);
     int runs_ = 0;
 };
+
+/// The command with shared libraries, for tests that preload one. The same where only that is built.
+[[nodiscard]] std::string full_program();
 
 /// The stores that every test of behaviour runs on, as the value of --store.
 [[nodiscard]] std::vector<std::string> stores();

@@ -236,6 +236,7 @@ TEST_F(RunTest, TheChildIsAlwaysDeadBeforeTheStoreWouldLetAnotherIn) {
 
 TEST_F(RunTest, AProcessThatEndsWhileItIsLookedAtTakesNoWatchdogWithIt) {
     // The second is for builds with AddressSanitizer, which wants to be loaded first.
+    box_.program = cli_test::full_program();
     box_.environment.insert({{"LD_PRELOAD", VANISHING_SHIM}, {"ASAN_OPTIONS", "verify_asan_link_order=0"}});
     Running running = start_and_await({"ignore"}, 1);
     running.signal(SIGKILL);

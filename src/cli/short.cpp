@@ -1,0 +1,41 @@
+// The short program: the whole command in one static executable, because loading shared libraries takes a fifth of the
+// time of a short command. What needs them after all is done by the same command with shared libraries, as which it
+// goes on: stores whose drivers are modules, and users whom only name services know.
+
+#include "base/os_error.hpp"
+#include "cli/app.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <unistd.h>
+
+namespace holdfast {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Beside this program, as built and as installed.
+fs::path full_program() {
+    std::error_code none;
+    return (fs::read_symlink("/proc/self/exe", none).parent_path() / HOLDFAST_FULL_PROGRAM).lexically_normal();
+}
+
+Error go_on_as_full_program(const std::vector<std::string>& args) {
+    const fs::path program = full_program();
+    std::vector<char*> argv{program_invocation_name};
+    for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+    argv.push_back(nullptr);
+    execv(program.c_str(), argv.data());
+    return {Errc::usage,
+            fmt::format("this needs {}, which cannot be run: {}", program.string(), base::os_message(errno))};
+}
+
+}  // namespace
+}  // namespace holdfast
+
+// SQLite could load extensions, which nobody asks it to do. `--wrap=dlopen` puts this in the place of what would.
+extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }  // NOLINT(*-reserved-identifier): ld's name.
+
+int main(int argc, char** argv) { return holdfast::cli::run(argc, argv, holdfast::go_on_as_full_program); }

@@ -1,0 +1,57 @@
+// Goal: the static program does by itself what it can, and says what it lacks for the rest. Method: a copy of it with
+// nothing beside it.
+#include "cli/sandbox.hpp"
+
+#include <gmock/gmock.h>
+
+#include <unistd.h>
+
+namespace holdfast::cli_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class ShortProgram : public testing::Test {
+protected:
+    void SetUp() override {
+        if (box_.program == full_program()) GTEST_SKIP() << "this build has the full program only";
+        const fs::path copy = box_.root / "bin" / "holdfast";
+        fs::create_directories(copy.parent_path());
+        fs::copy_file(box_.program, copy);
+        box_.program = copy.string();
+    }
+
+    Sandbox box_;
+};
+
+TEST_F(ShortProgram, AloneServesTheStoresThatNeedNoDriver) {
+    for (const std::string& store : stores())
+        EXPECT_EQ(box_.run({"run", "a", "--store", store, "--", "true"}).status, 0) << store;
+}
+
+TEST_F(ShortProgram, AloneSaysWhichProgramServesTheOthers) {
+    const auto ended = box_.run({"status", "a", "--store", "redis://127.0.0.1:1/0"});
+    EXPECT_EQ(ended.status, 64);
+    EXPECT_THAT(ended.err, HasSubstr((box_.root / "libexec" / "holdfast-full").string()));
+}
+
+TEST_F(ShortProgram, AloneNamesAUserByNumberWhomNoFileLists) {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+    fs::permissions(box_.root, fs::perms::all);
+    const auto ended = box_.run_program({"/usr/bin/setpriv", "--reuid", "42424242", "--clear-groups", box_.program,
+                                         "acquire", "a", "--json", "--store", "memory:"});
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr(":42424242:"));
+}
+
+TEST_F(ShortProgram, GoesOnAsTheOtherWithTheWholeCommandLine) {
+    const fs::path other = box_.root / "libexec" / "holdfast-full";
+    box_.write(other, "#!/bin/sh\nprintf '[%s]' \"$@\"\n");
+    fs::permissions(other, fs::perms::owner_all);
+    const auto ended = box_.run({"status", "a b", "--store", "redis://:secret@127.0.0.1:1/0"});
+    EXPECT_EQ(ended.out, "[status][a b][--store][redis://:secret@127.0.0.1:1/0]");
+}
+
+}  // namespace
+}  // namespace holdfast::cli_test
