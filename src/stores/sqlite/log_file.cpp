@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace holdfast::stores::sqlite {
 namespace {
 
 constexpr int header_size = 32;
 using Header = std::array<char, header_size>;
+constexpr int frame_header_size = 24;
+constexpr int page_size = 4096;
 
 /// What SQLite takes for a file. The real one follows it in the same memory.
 struct LogFile {
@@ -19,22 +22,61 @@ struct LogFile {
     bool is_only_header;  ///< Of a log in a file that was empty.
     bool is_dirty;        ///< Written and not synced.
     bool leaves_to_the_next;  ///< See UnsyncedCommits.
+    sqlite3_int64 next;       ///< Behind what was written last.
+    std::array<char, frame_header_size> kept;  ///< Of a frame at `next`, which is written with the page that follows.
+    bool is_kept;
 };
 
 LogFile& log(sqlite3_file* file) { return *reinterpret_cast<LogFile*>(file); }
 sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<sqlite3_file*>(&log(file) + 1); }
 const sqlite3_io_methods& methods(sqlite3_file* file) { return *real(file)->pMethods; }
 
+int write_now(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
+    log(file).next = at + size;
+    return methods(file).xWrite(real(file), from, size, at);
+}
+
+/// SQLite has a page follow each header that is kept, so this finds one only if that should change.
+int write_kept(sqlite3_file* file) {
+    LogFile& self = log(file);
+    if (!std::exchange(self.is_kept, false)) return SQLITE_OK;
+    return write_now(file, self.kept.data(), frame_header_size, self.next);
+}
+
 int close(sqlite3_file* file) { return methods(file).xClose(real(file)); }
 int read(sqlite3_file* file, void* to, int size, sqlite3_int64 from) {
+    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
     return methods(file).xRead(real(file), to, size, from);
 }
 int truncate(sqlite3_file* file, sqlite3_int64 size) {
     log(file).end = 0;
     log(file).is_dirty = true;
+    log(file).is_kept = false;
     return methods(file).xTruncate(real(file), size);
 }
-int file_size(sqlite3_file* file, sqlite3_int64* size) { return methods(file).xFileSize(real(file), size); }
+int file_size(sqlite3_file* file, sqlite3_int64* size) {
+    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
+    return methods(file).xFileSize(real(file), size);
+}
+
+/// A frame is a header and a page, which SQLite writes one after the other. Here they are one write.
+int write_frames(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
+    LogFile& self = log(file);
+    if (self.is_kept && at == self.next + frame_header_size && size <= page_size) {
+        std::array<char, frame_header_size + page_size> frame;
+        std::ranges::copy(self.kept, frame.begin());
+        std::memcpy(frame.data() + frame_header_size, from, static_cast<std::size_t>(size));
+        self.is_kept = false;
+        return write_now(file, frame.data(), frame_header_size + size, self.next);
+    }
+    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
+    // Before `next` it is the header of an older frame, which SQLite writes again without its page.
+    if (size != frame_header_size || at < self.next) return write_now(file, from, size, at);
+    std::memcpy(self.kept.data(), from, frame_header_size);
+    self.next = at;
+    self.is_kept = true;
+    return SQLITE_OK;
+}
 
 int write(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
     LogFile& self = log(file);
@@ -49,7 +91,7 @@ int write(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
         self.end = at <= self.end ? std::max(self.end, at + size) : 0;
     }
     self.is_dirty = true;
-    return methods(file).xWrite(real(file), from, size, at);
+    return write_frames(file, from, size, at);
 }
 
 /// Whether all that is in the file was written by us, and nobody has begun another log in it.
@@ -62,6 +104,7 @@ bool is_ours_alone(sqlite3_file* file) {
 
 int sync(sqlite3_file* file, int flags) {
     LogFile& self = log(file);
+    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
     if (self.is_only_header || self.leaves_to_the_next) return SQLITE_OK;
     if (!self.is_dirty && is_ours_alone(file)) return SQLITE_OK;
     const int rc = methods(file).xSync(real(file), flags);

@@ -10,6 +10,8 @@
 /// - The log before it is moved into the database, even if every commit in it has been synced.
 /// - A commit that changed nothing but places in the queue. Who waits there does not outlive a power cut either. The
 ///   next commit that counts syncs the same file.
+///
+/// It also writes each frame of the log at once, where SQLite writes its header and its page one after the other.
 namespace holdfast::stores::sqlite {
 
 /// The name under which SQLite finds these files: for `sqlite3_open_v2`.
