@@ -137,8 +137,8 @@ TEST_F(SqliteDamage, AChangeWhoseAuditEventCannotBeWrittenDoesNotHappen) {
     ASSERT_THAT(apply(held), Granted());
     const auto before = must(inspect(lock("a")));
     ASSERT_EQ(ByHand(file()).execute(
-                  "INSERT INTO holdfast_audit SELECT name, seq + 1, at, event, token, lock_id, holder, user, "
-                  "actor, reason, details, prev_hash, hash FROM holdfast_audit"),
+                  "INSERT INTO holdfast_audit SELECT NULL, name, seq + 1, at, event, token, lock_id, holder, user, "
+                  "actor, reason, details, prev_hash, hash, newest_at FROM holdfast_audit"),
               SQLITE_OK);
     EXPECT_THAT(apply(release(held)), RefusedWith(Errc::record_corrupt));
     EXPECT_EQ(must(inspect(lock("a"))), before);

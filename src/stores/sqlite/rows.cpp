@@ -97,8 +97,6 @@ std::span<const std::string_view> event_names() {
     return names;
 }
 
-std::int64_t number_of(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-std::int64_t number_of(Instant value) { return value.time_since_epoch().count(); }
 
 void bind_mark(Query& query, const ClockMark& saved) { query.bind(saved.boot_id).bind(saved.offset.count()); }
 

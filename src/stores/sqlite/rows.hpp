@@ -3,11 +3,16 @@
 #include "kernel/record.hpp"
 #include "stores/sqlite/database.hpp"
 
+#include <cstdint>
 #include <string>
 
 /// Rows to values and back. A row is only believed if its checksum fits: a value that cannot be read is
 /// `record_corrupt`, never an absent one.
 namespace holdfast::stores::sqlite {
+
+// As columns hold it.
+[[nodiscard]] constexpr std::int64_t number_of(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+[[nodiscard]] constexpr std::int64_t number_of(Instant value) { return value.time_since_epoch().count(); }
 
 /// A value and the clock by which its deadlines were written.
 template <class T>

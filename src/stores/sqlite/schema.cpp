@@ -101,6 +101,8 @@ Result<std::optional<StoreId>> identify(Database& database) {
 }
 
 Result<StoreId> create_schema(Database& database, const Clock& clock) {
+    // A change writes several pages with little in each. Before the transaction, in which it would come too late.
+    if (auto set = database.execute("PRAGMA page_size = 2048"); !set) return std::unexpected(set.error());
     // Still with a rollback journal: whatever happens, the file is either complete or empty. The
     // write-ahead log is turned on afterwards.
     auto transaction = Transaction::immediate(database);

@@ -14,8 +14,12 @@ CREATE TABLE holdfast_meta (
     crc         INTEGER NOT NULL
 ) STRICT;
 
+-- Rows that change stand in the order of their making, and indexes lead to them: a tree sorted by name would keep
+-- rows in its inner nodes, and write several pages where one row changes.
+
 CREATE TABLE holdfast_locks (
-    name         TEXT    NOT NULL PRIMARY KEY CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 255),
+    id           INTEGER NOT NULL PRIMARY KEY,
+    name         TEXT    NOT NULL UNIQUE CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 255),
     token        INTEGER NOT NULL CHECK (token >= 0 AND token < 9007199254740992),
     -- The lease; NULL while the lock is free.
     lock_id      TEXT,
@@ -28,7 +32,7 @@ CREATE TABLE holdfast_locks (
     -- All that Holdfast knows of the lock, these columns included, with a checksum.
     record       BLOB    NOT NULL,
     CHECK ((lock_id IS NULL) = (expires_at IS NULL))
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE holdfast_queue (
     name             TEXT    NOT NULL,
@@ -46,6 +50,8 @@ CREATE TABLE holdfast_queue (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE holdfast_audit (
+    -- In the order of writing, which is that of time unless the clock was put back.
+    id         INTEGER NOT NULL PRIMARY KEY,
     name       TEXT    NOT NULL,
     seq        INTEGER NOT NULL CHECK (seq >= 1),
     at         INTEGER NOT NULL,
@@ -59,27 +65,28 @@ CREATE TABLE holdfast_audit (
     details    TEXT    NOT NULL,
     prev_hash  BLOB    NOT NULL CHECK (length(prev_hash) = 32),
     hash       BLOB    NOT NULL CHECK (length(hash) = 32),
-    PRIMARY KEY (name, seq)
-) STRICT, WITHOUT ROWID;
+    -- The latest time of this event and all before it: who looks for newer ones need not look further back.
+    newest_at  INTEGER NOT NULL,
+    UNIQUE (name, seq)
+) STRICT;
 
 CREATE INDEX holdfast_locks_held ON holdfast_locks (name) WHERE lock_id IS NOT NULL;
 
 CREATE INDEX holdfast_queue_order ON holdfast_queue (name, number, expires_at, boot_id, clock_offset_ms);
-
-CREATE INDEX holdfast_audit_time ON holdfast_audit (at);
 
 -- Tokens only rise, whoever writes: these stop a mistaken statement typed into a SQL shell, too. They roll
 -- the whole transaction back, and the checks of holdfast_locks call no function on what changes, because a
 -- statement that SQLite may have to undo alone costs a journal of its own with every change of a lock.
 
 CREATE TRIGGER holdfast_locks_token_rises BEFORE UPDATE ON holdfast_locks
-WHEN NEW.token < OLD.token OR NEW.seq < OLD.seq OR NEW.name <> OLD.name
+WHEN NEW.token < OLD.token OR NEW.seq < OLD.seq OR NEW.name <> OLD.name OR NEW.id <> OLD.id
 BEGIN
     SELECT RAISE(ROLLBACK, 'holdfast: the token of a lock never falls');
 END;
 
 CREATE TRIGGER holdfast_locks_not_replaced BEFORE INSERT ON holdfast_locks
 WHEN EXISTS (SELECT 1 FROM holdfast_locks WHERE name = NEW.name)
+    OR EXISTS (SELECT 1 FROM holdfast_locks WHERE id = NEW.id)
 BEGIN
     SELECT RAISE(ROLLBACK, 'holdfast: the record of a lock is never replaced');
 END;

@@ -8,7 +8,7 @@ namespace holdfast::stores::sqlite {
 namespace {
 
 /// Four megabytes: few enough to be read quickly after a crash, many enough to share the checkpoint's syncs.
-constexpr int checkpoint_pages = 1000;
+constexpr int checkpoint_pages = 2000;
 
 }  // namespace
 

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <queue>
+#include <set>
 #include <string>
+#include <tuple>
 
 namespace holdfast::stores::sqlite {
 namespace {
@@ -71,6 +74,8 @@ Result<std::optional<Found>> Tables::find(const LockName& name, const Moment& mo
     if (!*row) return std::nullopt;
     auto stored = read_record(query);
     if (!stored) return std::unexpected(stored.error());
+    // An index that was damaged can lead to the row of another lock.
+    if (stored->value.name != name) return std::unexpected(unreadable(name.text(), "the record"));
     return Found{kernel::rebase(std::move(stored->value), stored->mark, moment.mark, moment.now),
                  stored->mark.boot_id != moment.mark.boot_id};
 }
@@ -216,37 +221,46 @@ Result<void> Tables::drop_ticket(const LockName& name, const LockId& lock_id) {
 }
 
 Result<void> Tables::add_event(const AuditEvent& event) {
-    static const std::string sql = insert_into("INSERT OR ROLLBACK", "holdfast_audit", event_columns());
+    static const std::string sql =
+        fmt::format("INSERT OR ROLLBACK INTO holdfast_audit ({}, newest_at) VALUES ({}, max(?3, ifnull(("
+                    "SELECT newest_at FROM holdfast_audit ORDER BY id DESC LIMIT 1), ?3)))",
+                    event_columns(), placeholders(event_columns()));
     Query query(database_, sql);
     bind_event(query, event);
     return query.run();
 }
 
 Result<std::vector<std::string>> Tables::names(const ListQuery& query) {
-    // Names come from the smallest index that knows them, and the records one by one afterwards: SQLite
-    // passes silently over an index entry whose row is gone, and then a held lock would be missing.
-    const std::string_view sql = query.changed_since
-                                     ? "SELECT DISTINCT name FROM holdfast_audit INDEXED BY holdfast_audit_time "
-                                       "WHERE at >= ?2 AND name >= ?1"
-                                 : query.with_free ? "SELECT name FROM holdfast_locks WHERE name >= ?1 ORDER BY name"
-                                                   : "SELECT name FROM holdfast_locks INDEXED BY holdfast_locks_held "
-                                                     "WHERE name >= ?1 AND lock_id IS NOT NULL ORDER BY name";
-    Query rows(database_, sql);
+    if (query.changed_since) return names_since(*query.changed_since, query.prefix);
+    // Names come from the smallest index that knows them, and the records one by one afterwards: whatever an index
+    // leads to, a held lock must not be missing.
+    Query rows(database_, query.with_free ? "SELECT name FROM holdfast_locks WHERE name >= ?1 ORDER BY name"
+                                          : "SELECT name FROM holdfast_locks INDEXED BY holdfast_locks_held "
+                                            "WHERE name >= ?1 AND lock_id IS NOT NULL ORDER BY name");
     rows.bind(query.prefix);
-    if (query.changed_since) rows.bind(query.changed_since->time_since_epoch().count());
     std::vector<std::string> found;
     while (true) {
         const auto row = rows.step();
         if (!row) return std::unexpected(row.error());
-        if (!*row) break;
+        if (!*row) return found;
         const std::string_view name = rows.text();
-        if (name.starts_with(query.prefix))
-            found.emplace_back(name);
-        else if (!query.changed_since)
-            break;
+        if (!name.starts_with(query.prefix)) return found;
+        found.emplace_back(name);
     }
-    std::ranges::sort(found);
-    return found;
+}
+
+Result<std::vector<std::string>> Tables::names_since(Instant since, std::string_view prefix) {
+    Query rows(database_, "SELECT newest_at, at, name FROM holdfast_audit ORDER BY id DESC");
+    std::set<std::string, std::less<>> found;
+    while (true) {
+        const auto row = rows.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row || rows.number() < number_of(since)) break;
+        const bool is_since = rows.number() >= number_of(since);
+        const std::string_view name = rows.text();
+        if (is_since && name.starts_with(prefix) && !found.contains(name)) found.emplace(name);
+    }
+    return std::vector<std::string>(found.begin(), found.end());
 }
 
 Result<std::vector<LockStatus>> Tables::list(const ListQuery& query, const Moment& moment) {
@@ -271,17 +285,19 @@ Result<std::vector<LockStatus>> Tables::list(const ListQuery& query, const Momen
 }
 
 Result<std::vector<AuditEvent>> Tables::history(const HistoryQuery& query) {
-    static const std::string of_one = fmt::format(
-        "SELECT {} FROM holdfast_audit WHERE name = ?3 AND seq > ?4 AND at >= ?1 ORDER BY seq DESC LIMIT ?2",
+    return query.name ? history_of_one(query) : history_of_all(query);
+}
+
+Result<std::vector<AuditEvent>> Tables::history_of_one(const HistoryQuery& query) {
+    static const std::string sql = fmt::format(
+        "SELECT {} FROM holdfast_audit WHERE name = ?1 AND seq > ?2 AND at >= ?3 ORDER BY seq DESC LIMIT ?4",
         event_columns());
-    static const std::string of_all = fmt::format(
-        "SELECT {} FROM holdfast_audit WHERE at >= ?1 ORDER BY at DESC, name DESC, seq DESC LIMIT ?2", event_columns());
-    Query rows(database_, query.name ? of_one : of_all);
-    rows.bind(query.since ? query.since->time_since_epoch().count() : std::numeric_limits<std::int64_t>::min());
-    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
-    rows.bind(static_cast<std::int64_t>(std::min(query.limit.value_or(most), most)));
-    if (query.name)
-        rows.bind(query.name->text()).bind(static_cast<std::int64_t>(std::min<std::uint64_t>(query.after_seq, most)));
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    Query rows(database_, sql);
+    rows.bind(query.name->text());
+    rows.bind(static_cast<std::int64_t>(std::min<std::uint64_t>(query.after_seq, most)));
+    rows.bind(number_of(query.since.value_or(Instant::min())));
+    rows.bind(static_cast<std::int64_t>(std::min<std::uint64_t>(query.limit.value_or(most), most)));
     std::vector<AuditEvent> events;
     while (true) {
         const auto row = rows.step();
@@ -292,6 +308,34 @@ Result<std::vector<AuditEvent>> Tables::history(const HistoryQuery& query) {
         events.push_back(std::move(*event));
     }
     std::ranges::reverse(events);
+    return events;
+}
+
+Result<std::vector<AuditEvent>> Tables::history_of_all(const HistoryQuery& query) {
+    static const std::string sql =
+        fmt::format("SELECT newest_at, {} FROM holdfast_audit ORDER BY id DESC", event_columns());
+    const std::size_t limit = query.limit.value_or(std::numeric_limits<std::size_t>::max());
+    if (limit == 0) return {};
+    Query rows(database_, sql);
+    std::vector<AuditEvent> events;
+    // The times of the newest so many that were read. They fall from row to row, unless the clock was put back.
+    std::priority_queue<Instant, std::vector<Instant>, std::greater<>> newest;
+    Instant oldest = query.since.value_or(Instant::min());
+    while (true) {
+        const auto row = rows.step();
+        if (!row) return std::unexpected(row.error());
+        // All that were written before are older still.
+        if (!*row || rows.number() < number_of(oldest)) break;
+        auto event = read_event(rows);
+        if (!event) return std::unexpected(event.error());
+        if (event->at < oldest) continue;
+        newest.push(event->at);
+        if (newest.size() > limit) newest.pop();
+        if (newest.size() == limit) oldest = std::max(oldest, newest.top());
+        events.push_back(std::move(*event));
+    }
+    std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
+    if (events.size() > limit) events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(limit));
     return events;
 }
 

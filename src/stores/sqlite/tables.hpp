@@ -7,6 +7,8 @@
 #include "stores/sqlite/database.hpp"
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::stores::sqlite {
@@ -61,7 +63,11 @@ private:
     [[nodiscard]] Result<void> count(const LockName& name, const Moment& moment, kernel::Queue& queue);
     [[nodiscard]] Result<std::optional<kernel::Ticket>> ticket(const LockName& name, std::string_view lock_id,
                                                                const Moment& moment);
+    /// In byte order.
     [[nodiscard]] Result<std::vector<std::string>> names(const ListQuery& query);
+    [[nodiscard]] Result<std::vector<std::string>> names_since(Instant since, std::string_view prefix);
+    [[nodiscard]] Result<std::vector<AuditEvent>> history_of_one(const HistoryQuery& query);
+    [[nodiscard]] Result<std::vector<AuditEvent>> history_of_all(const HistoryQuery& query);
 
     Database& database_;
 };
