@@ -10,8 +10,13 @@ namespace {
 
 class Writer {
 public:
+    /// Most values fit, so that the bytes need not move while they are written.
+    Writer() { bytes_.reserve(512); }
+
     void number(std::uint64_t value) {
-        for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<std::uint8_t>(value >> shift));
+        std::array<std::uint8_t, 8> bytes{};
+        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+        raw(bytes);
     }
     void time(std::chrono::milliseconds time) { number(static_cast<std::uint64_t>(time.count())); }
     void instant(Instant instant) { time(instant.time_since_epoch()); }

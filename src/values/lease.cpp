@@ -102,9 +102,15 @@ Result<Uuid<Tag>> Uuid<Tag>::parse(std::string_view text) {
 
 template <class Tag>
 std::string Uuid<Tag>::text() const {
-    const std::string digits = to_hex(bytes_);
-    const auto part = [&](std::size_t from, std::size_t count) { return std::string_view(digits).substr(from, count); };
-    return fmt::format("{}-{}-{}-{}-{}", part(0, 8), part(8, 4), part(12, 4), part(16, 4), part(20, 12));
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text(36, '-');
+    std::size_t at = 0;
+    for (const std::uint8_t byte : bytes_) {
+        if (at == 8 || at == 13 || at == 18 || at == 23) ++at;
+        text[at++] = digits[byte >> 4];
+        text[at++] = digits[byte & 15];
+    }
+    return text;
 }
 
 template class Uuid<LockIdTag>;

@@ -73,7 +73,7 @@ Result<std::string> Database::text(std::string_view sql) {
 }
 
 Result<sqlite3_stmt*> Database::prepared(std::string_view sql) {
-    auto& known = prepared_[sql];
+    auto& known = prepared_[sql.data()];
     if (!known) {
         sqlite3_stmt* statement = nullptr;
         const int rc = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
@@ -94,9 +94,9 @@ Query::Query(Database& database, std::string_view sql) : database_(database) {
 
 Query::~Query() {
     if (statement_ == nullptr) return;
-    // The result of a reset is that of the last step, which was reported already.
+    // The result of a reset is that of the last step, which was reported already. Who runs the statement next binds
+    // all its parameters again, so that none is left that points to what is gone.
     sqlite3_reset(statement_);
-    sqlite3_clear_bindings(statement_);
 }
 
 void Query::check(int rc) {
@@ -108,16 +108,15 @@ Query& Query::bind(std::int64_t value) {
     return *this;
 }
 
-Query& Query::bind(std::string_view text) {
+Query& Query::bind_text(std::string_view text, sqlite3_destructor_type owner) {
     // An empty view may point nowhere, which SQLite would store as NULL.
     const char* data = text.empty() ? "" : text.data();
-    if (!failed_)
-        check(sqlite3_bind_text64(statement_, ++parameter_, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+    if (!failed_) check(sqlite3_bind_text64(statement_, ++parameter_, data, text.size(), owner, SQLITE_UTF8));
     return *this;
 }
 
-Query& Query::bind(std::span<const std::uint8_t> blob) {
-    if (!failed_) check(sqlite3_bind_blob64(statement_, ++parameter_, blob.data(), blob.size(), SQLITE_TRANSIENT));
+Query& Query::bind_blob(std::span<const std::uint8_t> blob, sqlite3_destructor_type owner) {
+    if (!failed_) check(sqlite3_bind_blob64(statement_, ++parameter_, blob.data(), blob.size(), owner));
     return *this;
 }
 

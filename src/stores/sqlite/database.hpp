@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// SQLite's C interface with owners and with our errors. Knows nothing of locks.
 namespace holdfast::stores::sqlite {
@@ -32,7 +33,7 @@ public:
     [[nodiscard]] Result<std::int64_t> number(std::string_view sql);
     [[nodiscard]] Result<std::string> text(std::string_view sql);
 
-    /// The prepared form of `sql`, which must live as long as the connection: a literal.
+    /// The prepared form of `sql`, which must stay where it is as long as the connection lives: a literal.
     [[nodiscard]] Result<sqlite3_stmt*> prepared(std::string_view sql);
 
     [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
@@ -53,7 +54,7 @@ private:
 
     std::unique_ptr<sqlite3, Close> handle_;
     /// After the connection, so that it goes before it.
-    std::map<std::string_view, std::unique_ptr<sqlite3_stmt, Finalize>> prepared_{};
+    std::map<const char*, std::unique_ptr<sqlite3_stmt, Finalize>> prepared_{};
     bool damaged_ = false;
 };
 
@@ -68,10 +69,13 @@ public:
     Query& operator=(const Query&) = delete;
     ~Query();
 
-    /// Binds the next parameter.
+    /// Binds the next parameter. What is seen through a view must outlive the query; what is handed over is copied.
     Query& bind(std::int64_t value);
-    Query& bind(std::string_view text);
-    Query& bind(std::span<const std::uint8_t> blob);
+    Query& bind(std::string_view text) { return bind_text(text, SQLITE_STATIC); }
+    Query& bind(const std::string& text) { return bind_text(text, SQLITE_STATIC); }
+    Query& bind(std::string&& text) { return bind_text(text, SQLITE_TRANSIENT); }
+    Query& bind(std::span<const std::uint8_t> blob) { return bind_blob(blob, SQLITE_STATIC); }
+    Query& bind(std::vector<std::uint8_t>&& blob) { return bind_blob(blob, SQLITE_TRANSIENT); }
     Query& bind_null();
 
     /// True while there is a row.
@@ -92,6 +96,8 @@ public:
     [[nodiscard]] bool intact() const { return intact_; }
 
 private:
+    Query& bind_text(std::string_view text, sqlite3_destructor_type owner);
+    Query& bind_blob(std::span<const std::uint8_t> blob, sqlite3_destructor_type owner);
     void check(int rc);
     [[nodiscard]] bool expect(int type);
 
