@@ -8,12 +8,13 @@
 
 namespace holdfast::base {
 
-Result<FileWatch> FileWatch::on(const std::string& path) {
+Result<FileWatch> FileWatch::on(const std::string& path, Hears hears) {
     Fd inotify(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (!inotify) return std::unexpected(os_error(errno, "watch " + path));
     constexpr std::uint32_t events = IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MODIFY |
                                      IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_DONT_FOLLOW;
-    if (inotify_add_watch(inotify.get(), path.c_str(), events) < 0)
+    const std::uint32_t reads = hears == Hears::changes_and_reads ? IN_ACCESS : 0;
+    if (inotify_add_watch(inotify.get(), path.c_str(), events | reads) < 0)
         return std::unexpected(os_error(errno, "watch " + path));
     return FileWatch(std::move(inotify));
 }

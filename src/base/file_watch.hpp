@@ -14,8 +14,10 @@ namespace holdfast::base {
 /// Make the watch first, then look, then wait: what happens in between is not missed.
 class FileWatch {
 public:
+    enum class Hears { changes, changes_and_reads };
+
     /// A path that does not exist is an error of its own kind of silence, so it is `store_unavailable`.
-    [[nodiscard]] static Result<FileWatch> on(const std::string& path);
+    [[nodiscard]] static Result<FileWatch> on(const std::string& path, Hears hears = Hears::changes);
 
     /// True when something happened, false when `deadline` passed or `stop` was asked for.
     [[nodiscard]] bool wait(const Clock& clock, Deadline deadline, const std::stop_token& stop = {});

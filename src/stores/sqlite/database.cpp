@@ -196,15 +196,17 @@ Result<void> Transaction::commit() {
     auto statement = database_->prepared("COMMIT");
     if (!statement) return std::unexpected(statement.error());
     const int rc = sqlite3_step(*statement);
-    Error error = database_->error(rc, "commit");
+    // Before the reset, which clears SQLite's own words.
+    std::optional<Error> error;
+    if (rc != SQLITE_DONE) error = database_->error(rc, "commit");
     sqlite3_reset(*statement);
-    if (rc == SQLITE_DONE) return {};
+    if (!error) return {};
     // The log may hold a whole transaction whose fsync failed, and then a crash decides whether it counts.
     // A full disk is different: a frame was cut short, so the last one, which commits, cannot be valid.
     if ((rc & 0xff) == SQLITE_IOERR)
         return fail(Errc::outcome_unknown,
                     fmt::format("SQLite cannot say whether the change was stored (code {})", rc));
-    return std::unexpected(std::move(error));
+    return std::unexpected(std::move(*error));
 }
 
 }  // namespace holdfast::stores::sqlite

@@ -25,7 +25,7 @@ public:
 
     [[nodiscard]] Result<base::FileLock> enter(IfMissing if_missing, const Clock& clock, Deadline deadline);
 
-    /// Wakes those who watch the gate's file. Only a hint, so nothing is reported.
+    /// Wakes those who watch the gate's file, reads included. Only a hint, so nothing is reported.
     void touch() const;
 
     [[nodiscard]] const std::string& path() const { return path_; }

@@ -21,8 +21,8 @@ struct LogFile {
     sqlite3_int64 end;    ///< Behind the last byte that was written without a gap, by us alone; 0: others wrote, too.
     bool is_only_header;  ///< Of a log in a file that was empty.
     bool is_dirty;        ///< Written and not synced.
-    bool leaves_to_the_next;  ///< See UnsyncedCommits.
-    sqlite3_int64 next;       ///< Behind what was written last.
+    bool leaves_to_the_next;                   ///< See UnsyncedCommits.
+    sqlite3_int64 next;                        ///< Behind what was written last.
     std::array<char, frame_header_size> kept;  ///< Of a frame at `next`, which is written with the page that follows.
     bool is_kept;
 };

@@ -97,7 +97,6 @@ std::span<const std::string_view> event_names() {
     return names;
 }
 
-
 void bind_mark(Query& query, const ClockMark& saved) { query.bind(saved.boot_id).bind(saved.offset.count()); }
 
 std::int64_t checksum(kernel::Bytes bytes, const LockName& name, const ClockMark& saved) {

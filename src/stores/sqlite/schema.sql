@@ -19,7 +19,7 @@ CREATE TABLE holdfast_meta (
 
 CREATE TABLE holdfast_locks (
     id           INTEGER NOT NULL PRIMARY KEY,
-    name         TEXT    NOT NULL UNIQUE CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 255),
+    name         TEXT    NOT NULL UNIQUE CHECK (name > ''),
     token        INTEGER NOT NULL CHECK (token >= 0 AND token < 9007199254740992),
     -- The lease; NULL while the lock is free.
     lock_id      TEXT,

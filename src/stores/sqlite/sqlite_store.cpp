@@ -91,7 +91,7 @@ public:
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
         if (watch.ticket) return wait_in_line(watch.name, *watch.ticket, deadline, watch.stop);
         // The watch comes first, then the look: what happens in between is not missed.
-        auto heard = base::FileWatch::on(place_.gate());
+        auto heard = base::FileWatch::on(place_.gate(), base::FileWatch::Hears::changes_and_reads);
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             const auto seq = current_seq(watch.name);
             if (!seq) return std::unexpected(seq.error());

@@ -221,10 +221,10 @@ Result<void> Tables::drop_ticket(const LockName& name, const LockId& lock_id) {
 }
 
 Result<void> Tables::add_event(const AuditEvent& event) {
-    static const std::string sql =
-        fmt::format("INSERT OR ROLLBACK INTO holdfast_audit ({}, newest_at) VALUES ({}, max(?3, ifnull(("
-                    "SELECT newest_at FROM holdfast_audit ORDER BY id DESC LIMIT 1), ?3)))",
-                    event_columns(), placeholders(event_columns()));
+    static const std::string sql = fmt::format(
+        "INSERT OR ROLLBACK INTO holdfast_audit ({}, newest_at) VALUES ({}, max(?3, ifnull(("
+        "SELECT newest_at FROM holdfast_audit ORDER BY id DESC LIMIT 1), ?3)))",
+        event_columns(), placeholders(event_columns()));
     Query query(database_, sql);
     bind_event(query, event);
     return query.run();
