@@ -72,6 +72,38 @@ TEST_F(SqliteClock, TokensRiseAlthoughTheWallClockFalls) {
     EXPECT_GT(must(apply(by_bob(lock("l")))).lock.token, before);
 }
 
+TEST_F(SqliteClock, EventsAreInTheOrderOfTheirTimesAlthoughTheClockWasPutBack) {
+    const Instant begin = clock_.wall();
+    ASSERT_THAT(apply(by_alice(lock("early"))), Granted());
+    clock_.step_wall(2h);
+    ASSERT_THAT(apply(by_alice(lock("late"))), Granted());
+    clock_.step_wall(-1h);
+    ASSERT_THAT(apply(by_alice(lock("between"))), Granted());
+    const auto names = [&](const HistoryQuery& query) {
+        std::vector<std::string> found;
+        for (const AuditEvent& event : must(store_->history(query, Deadline::never())))
+            found.push_back(event.name.text());
+        return found;
+    };
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(names({}), (Names{"early", "between", "late"}));
+    EXPECT_EQ(names({.limit = 1}), (Names{"late"}));
+    EXPECT_EQ(names({.limit = 2}), (Names{"between", "late"}));
+    EXPECT_EQ(names({.since = begin + 30min}), (Names{"between", "late"}));
+    EXPECT_EQ(names({.since = begin + 90min}), (Names{"late"}));
+    EXPECT_TRUE(names({.since = begin + 3h}).empty());
+    EXPECT_TRUE(names({.limit = 0}).empty());
+
+    const auto changed_since = [&](Instant since) {
+        Names found;
+        for (const LockStatus& status : must(store_->list({.changed_since = since}, Deadline::never())))
+            found.push_back(status.name.text());
+        return found;
+    };
+    EXPECT_EQ(changed_since(begin), (Names{"between", "early", "late"}));
+    EXPECT_EQ(changed_since(begin + 90min), (Names{"late"}));
+}
+
 TEST_F(SqliteClock, ALeaseOutlivesARebootByOneTtlAtTheMost) {
     ASSERT_THAT(apply(by_alice(lock("l"), 60s)), Granted());
     store_.reset();

@@ -22,7 +22,8 @@ struct LogFile {
     bool is_only_header;  ///< Of a log in a file that was empty.
     bool is_dirty;        ///< Written and not synced.
     bool leaves_to_the_next;                   ///< See UnsyncedCommits.
-    sqlite3_int64 next;                        ///< Behind what was written last.
+    sqlite3_int64 next;                        ///< Where the next frame belongs: behind the last one that we wrote.
+    sqlite3_int64 lone;                        ///< Behind a header that was written by itself just now; or 0.
     std::array<char, frame_header_size> kept;  ///< Of a frame at `next`, which is written with the page that follows.
     bool is_kept;
 };
@@ -32,7 +33,10 @@ sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<sqlite3_file*>(
 const sqlite3_io_methods& methods(sqlite3_file* file) { return *real(file)->pMethods; }
 
 int write_now(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
-    log(file).next = at + size;
+    LogFile& self = log(file);
+    // Before `next` lies what is written once more, or a log that somebody has begun anew: there pages follow headers.
+    if (at == 0 || at >= self.next || at == self.lone) self.next = at + size;
+    self.lone = size == frame_header_size ? at + size : 0;
     return methods(file).xWrite(real(file), from, size, at);
 }
 
@@ -70,7 +74,7 @@ int write_frames(sqlite3_file* file, const void* from, int size, sqlite3_int64 a
         return write_now(file, frame.data(), frame_header_size + size, self.next);
     }
     if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
-    // Before `next` it is the header of an older frame, which SQLite writes again without its page.
+    // Before `next` it may be the header of an older frame, which SQLite writes again without its page.
     if (size != frame_header_size || at < self.next) return write_now(file, from, size, at);
     std::memcpy(self.kept.data(), from, frame_header_size);
     self.next = at;
