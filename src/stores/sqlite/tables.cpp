@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <ranges>
 #include <set>
 #include <string>
 #include <tuple>
@@ -32,9 +33,13 @@ std::string insert_into(std::string_view verb, std::string_view table, const std
 /// Changes every column but the name, which is the first parameter and says of which lock. A key that is
 /// assigned, even unchanged, would make SQLite move the row and all its index entries.
 std::string update_lock() {
-    const std::string columns = lock_columns().substr(std::string_view("name, ").size());
-    return fmt::format("UPDATE OR ROLLBACK holdfast_locks SET ({}) = (?2{}) WHERE name = ?1", columns,
-                       placeholders(columns).substr(1));
+    std::string sql = "UPDATE OR ROLLBACK holdfast_locks SET ";
+    int parameter = 1;
+    for (const auto part : lock_columns() | std::views::split(std::string_view(", ")) | std::views::drop(1)) {
+        if (++parameter > 2) sql += ", ";
+        sql += fmt::format("{} = ?{}", std::string_view(part.begin(), part.end()), parameter);
+    }
+    return sql + " WHERE name = ?1";
 }
 
 // Writes say OR ROLLBACK: any failure gives up the whole transaction anyway, and being able to undo one
@@ -137,13 +142,17 @@ Result<QueueView> Tables::queue(const LockName& name, std::optional<LockId> own,
 
 /// Left to SQLite where nothing is special: it counts a long queue several times as fast as we would.
 Result<void> Tables::count(const LockName& name, const Moment& moment, kernel::Queue& queue) {
+    // Nearly always nobody waits, and that is found out in half the time.
+    Query any_at_all(database_, "SELECT 1 FROM holdfast_queue INDEXED BY holdfast_queue_order WHERE name = ? LIMIT 1");
+    const auto somebody = any_at_all.bind(name.text()).step();
+    if (!somebody) return std::unexpected(somebody.error());
+    if (!*somebody) return {};
     Query all(database_,
               "SELECT ifnull(max(number), 0), count(*) FROM holdfast_queue INDEXED BY holdfast_queue_order "
               "WHERE name = ?");
     if (const auto row = all.bind(name.text()).step(); !row) return std::unexpected(row.error());
     queue.last_number = static_cast<std::uint64_t>(all.number());
     queue.waiters = static_cast<std::uint64_t>(all.number());
-    if (queue.waiters == 0) return {};
 
     // Some are dead, or have deadlines that were written when the clocks stood otherwise: each has to be judged.
     constexpr std::chrono::milliseconds near{50};
