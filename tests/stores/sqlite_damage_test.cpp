@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace holdfast::tests {
 namespace {
 
@@ -105,6 +107,20 @@ TEST_F(SqliteDamage, ARecordWithoutItsRowIsNotFree) {
               SQLITE_OK);
     EXPECT_THAT(inspect(lock("a")), RefusedWith(Errc::record_corrupt));
     EXPECT_THAT(apply(by_bob(lock("a"))), RefusedWith(Errc::record_corrupt));
+}
+
+TEST_F(SqliteDamage, AnIndexThatLeadsToTheRowOfAnotherLockBlocksIt) {
+    ASSERT_THAT(apply(by_alice(lock("first"))), Granted());
+    ASSERT_THAT(apply(by_bob(lock("second"))), Granted());
+    // An entry is the name and the number of the row.
+    const std::string bytes = bytes_of(file());
+    std::size_t altered = 0;
+    for (auto at = bytes.find("second\x02"); at != std::string::npos; at = bytes.find("second\x02", at + 1), ++altered)
+        write_byte(file(), at + std::strlen("second"), '\x01');
+    ASSERT_GT(altered, 0U);
+    EXPECT_THAT(inspect(lock("second")), RefusedWith(Errc::record_corrupt));
+    EXPECT_THAT(apply(by_carol(lock("second"))), RefusedWith(Errc::record_corrupt));
+    EXPECT_THAT(inspect(lock("first")), Granted());
 }
 
 TEST_F(SqliteDamage, AnAlteredColumnBlocksItsLockAndNoOther) {
