@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace holdfast::stores::sqlite {
 namespace {
@@ -26,6 +27,8 @@ struct LogFile {
     sqlite3_int64 lone;                        ///< Behind a header that was written by itself just now; or 0.
     std::array<char, frame_header_size> kept;  ///< Of a frame at `next`, which is written with the page that follows.
     bool is_kept;
+    std::vector<char>* gathered;  ///< What is written next, in one write; see FramesAtOnce. Null: nothing is gathered.
+    sqlite3_int64 gathered_at;
 };
 
 LogFile& log(sqlite3_file* file) { return *reinterpret_cast<LogFile*>(file); }
@@ -47,19 +50,33 @@ int write_kept(sqlite3_file* file) {
     return write_now(file, self.kept.data(), frame_header_size, self.next);
 }
 
+int write_gathered(sqlite3_file* file) {
+    LogFile& self = log(file);
+    if (self.gathered == nullptr || self.gathered->empty()) return SQLITE_OK;
+    const int rc = write_now(file, self.gathered->data(), static_cast<int>(self.gathered->size()), self.gathered_at);
+    self.gathered->clear();
+    return rc;
+}
+
+/// Nobody may look at the file, or rely on it, before this.
+int write_all(sqlite3_file* file) {
+    const int rc = write_kept(file);
+    return rc == SQLITE_OK ? write_gathered(file) : rc;
+}
+
 int close(sqlite3_file* file) { return methods(file).xClose(real(file)); }
 int read(sqlite3_file* file, void* to, int size, sqlite3_int64 from) {
-    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
+    if (const int rc = write_all(file); rc != SQLITE_OK) return rc;
     return methods(file).xRead(real(file), to, size, from);
 }
 int truncate(sqlite3_file* file, sqlite3_int64 size) {
     log(file).end = 0;
     log(file).is_dirty = true;
-    log(file).is_kept = false;
+    if (const int rc = write_all(file); rc != SQLITE_OK) return rc;
     return methods(file).xTruncate(real(file), size);
 }
 int file_size(sqlite3_file* file, sqlite3_int64* size) {
-    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
+    if (const int rc = write_all(file); rc != SQLITE_OK) return rc;
     return methods(file).xFileSize(real(file), size);
 }
 
@@ -82,6 +99,20 @@ int write_frames(sqlite3_file* file, const void* from, int size, sqlite3_int64 a
     return SQLITE_OK;
 }
 
+int gather(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
+    constexpr std::size_t most = 256 * 1024;
+    LogFile& self = log(file);
+    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
+    std::vector<char>& bytes = *self.gathered;
+    if (at != self.gathered_at + static_cast<sqlite3_int64>(bytes.size()) || bytes.size() >= most) {
+        if (const int rc = write_gathered(file); rc != SQLITE_OK) return rc;
+    }
+    if (bytes.empty()) self.gathered_at = at;
+    const char* begin = static_cast<const char*>(from);
+    bytes.insert(bytes.end(), begin, begin + size);
+    return SQLITE_OK;
+}
+
 int write(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
     LogFile& self = log(file);
     self.is_only_header = false;
@@ -95,7 +126,7 @@ int write(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
         self.end = at <= self.end ? std::max(self.end, at + size) : 0;
     }
     self.is_dirty = true;
-    return write_frames(file, from, size, at);
+    return self.gathered == nullptr ? write_frames(file, from, size, at) : gather(file, from, size, at);
 }
 
 /// Whether all that is in the file was written by us, and nobody has begun another log in it.
@@ -108,7 +139,7 @@ bool is_ours_alone(sqlite3_file* file) {
 
 int sync(sqlite3_file* file, int flags) {
     LogFile& self = log(file);
-    if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
+    if (const int rc = write_all(file); rc != SQLITE_OK) return rc;
     if (self.is_only_header || self.leaves_to_the_next) return SQLITE_OK;
     if (!self.is_dirty && is_ours_alone(file)) return SQLITE_OK;
     const int rc = methods(file).xSync(real(file), flags);
@@ -172,6 +203,15 @@ LogFile* log_of(sqlite3* connection) {
 }
 
 }  // namespace
+
+FramesAtOnce::FramesAtOnce(sqlite3* connection, std::vector<char>& memory) : connection_(connection) {
+    memory.clear();
+    if (LogFile* file = log_of(connection_)) file->gathered = &memory;
+}
+
+FramesAtOnce::~FramesAtOnce() {
+    if (LogFile* file = log_of(connection_)) file->gathered = nullptr;
+}
 
 const char* vfs_with_spared_syncs() {
     static sqlite3_vfs ours = [] {

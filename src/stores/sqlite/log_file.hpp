@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <vector>
+
 /// SQLite's write-ahead log without the syncs that protect nothing.
 ///
 /// With `synchronous=FULL` SQLite syncs the log more often than a store of ours needs it:
@@ -11,7 +13,8 @@
 /// - A commit that changed nothing but places in the queue. Who waits there does not outlive a power cut either. The
 ///   next commit that counts syncs the same file.
 ///
-/// It also writes each frame of the log at once, where SQLite writes its header and its page one after the other.
+/// It also writes each frame of the log at once, where SQLite writes its header and its page one after the other, and
+/// all frames of a commit that is synced.
 namespace holdfast::stores::sqlite {
 
 /// The name under which SQLite finds these files: for `sqlite3_open_v2`.
@@ -24,6 +27,20 @@ public:
     UnsyncedCommits(const UnsyncedCommits&) = delete;
     UnsyncedCommits& operator=(const UnsyncedCommits&) = delete;
     ~UnsyncedCommits();
+
+private:
+    sqlite3* connection_;
+};
+
+/// While it lives, what a commit of this connection writes to the log goes there in one write, at its sync. So the
+/// commit must have one: with `synchronous=OFF` SQLite would tell others of frames that are not there yet.
+class FramesAtOnce {
+public:
+    /// `memory` must outlive this.
+    FramesAtOnce(sqlite3* connection, std::vector<char>& memory);
+    FramesAtOnce(const FramesAtOnce&) = delete;
+    FramesAtOnce& operator=(const FramesAtOnce&) = delete;
+    ~FramesAtOnce();
 
 private:
     sqlite3* connection_;

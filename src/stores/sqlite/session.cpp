@@ -12,8 +12,8 @@ constexpr int checkpoint_pages = 2000;
 
 }  // namespace
 
-Session::Session(Database database, const StoreId& store_id, const FileIdentity& file)
-    : database_(std::move(database)), tables_(database_), store_id_(store_id), file_(file) {
+Session::Session(Database database, const StoreId& store_id, const FileIdentity& file, Sync sync)
+    : database_(std::move(database)), tables_(database_), store_id_(store_id), file_(file), sync_(sync) {
     // Takes the place of SQLite's automatic checkpoint: that is part of a commit, and goes unsynced with one that is.
     sqlite3_wal_hook(
         database_.handle(),
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Session>> Session::open(const Place& place, Sync sync) {
                                ? "PRAGMA synchronous = OFF; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON"
                                : "PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON";
     if (auto set = database->execute(settings); !set) return without(std::unexpected(set.error()));
-    return std::unique_ptr<Session>(new Session(std::move(*database), **store_id, **before));
+    return std::unique_ptr<Session>(new Session(std::move(*database), **store_id, **before, sync));
 }
 
 Result<void> Session::create(const Place& place, const Clock& clock) {

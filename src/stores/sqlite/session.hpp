@@ -5,6 +5,7 @@
 #include "stores/sqlite/tables.hpp"
 
 #include <memory>
+#include <vector>
 
 namespace holdfast::stores::sqlite {
 
@@ -31,14 +32,19 @@ public:
     [[nodiscard]] const StoreId& store_id() const { return store_id_; }
     [[nodiscard]] const FileIdentity& file() const { return file_; }
     [[nodiscard]] bool can_write() const { return can_write_; }
+    [[nodiscard]] bool is_synced() const { return sync_ == Sync::full; }
+    /// Kept from commit to commit, for what goes to the log.
+    [[nodiscard]] std::vector<char>& memory_for_frames() { return memory_for_frames_; }
 
 private:
-    Session(Database database, const StoreId& store_id, const FileIdentity& file);
+    Session(Database database, const StoreId& store_id, const FileIdentity& file, Sync sync);
 
     Database database_;
     Tables tables_;
     StoreId store_id_;
     FileIdentity file_;
+    Sync sync_;
+    std::vector<char> memory_for_frames_{};
     bool can_write_ = false;
     int log_pages_ = 0;
 };

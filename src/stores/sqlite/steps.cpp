@@ -110,6 +110,8 @@ Result<std::vector<Reply>> run_steps(Session& session, std::span<const Request> 
     // Those who wait do not outlive a power cut, so their places need not. A later commit takes them along.
     std::optional<UnsyncedCommits> only_places;
     if (!effects.changed_lock) only_places.emplace(session.database().handle());
+    std::optional<FramesAtOnce> at_once;
+    if (session.is_synced()) at_once.emplace(session.database().handle(), session.memory_for_frames());
     if (auto done = transaction->commit(); !done) return std::unexpected(done.error());
     return replies;
 }
