@@ -113,6 +113,9 @@ Result<std::vector<Reply>> run_steps(Session& session, std::span<const Request> 
     std::optional<FramesAtOnce> at_once;
     if (session.is_synced()) at_once.emplace(session.database().handle(), session.memory_for_frames());
     if (auto done = transaction->commit(); !done) return std::unexpected(done.error());
+    // SQLite has always synced by now, and then they are in the log.
+    if (!session.memory_for_frames().empty())
+        return fail(Errc::outcome_unknown, "SQLite did not sync its log, so the change may not be in it");
     return replies;
 }
 
