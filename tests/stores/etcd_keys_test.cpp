@@ -155,6 +155,44 @@ TEST_F(EtcdKeys, WhatAStoreRemembersDoesNotLetItPassThoseWhoCameMeanwhile) {
         Granted());
 }
 
+// Who has met nothing but new locks does not look any more before it takes the next.
+TEST_F(EtcdKeys, ALockThatIsTakenForNewIsNotTakenFromThoseWhoWereThere) {
+    const auto mine = open();
+    const auto theirs = open();
+    int count = 0;
+    const auto meet_new_ones = [&] {
+        for (int i = 0; i < 10; ++i) must(mine->apply_one(by_alice(lock(fmt::format("new {}", count++))), patient()));
+    };
+    const Acquire held = by_bob(lock("held"), 1h);
+    must(theirs->apply_one(held, patient()));
+    meet_new_ones();
+    EXPECT_THAT(mine->apply_one(by_alice(held.name), patient()), RefusedWith(Errc::lock_conflict));
+
+    const auto token = must(theirs->apply_one(release(held), patient())).lock.token;
+    meet_new_ones();
+    EXPECT_GT(must(mine->apply_one(by_alice(held.name), patient())).lock.token.value, token.value);
+
+    must(theirs->apply_one(by_bob(lock("damaged"), 1h), patient()));
+    by_hand_.remove_all(record_of("damaged"));
+    meet_new_ones();
+    EXPECT_THAT(mine->apply_one(by_alice(lock("damaged")), patient()), RefusedWith(Errc::record_corrupt));
+
+    // Nobody ever held it, and somebody waits.
+    Acquire first = queued(by_bob(lock("awaited")), 1h);
+    first.unless_held = {held.name};
+    EXPECT_THAT(theirs->apply_one(first, patient()), RefusedWith(Errc::lock_conflict));
+    meet_new_ones();
+    EXPECT_THAT(mine->apply_one(by_alice(first.name), patient()), RefusedWith(Errc::lock_conflict));
+
+    // One of several is enough.
+    meet_new_ones();
+    const std::vector<Request> several{by_alice(lock("one")), by_alice(first.name), by_alice(lock("two"))};
+    const auto replies = must(mine->apply(several, patient()));
+    EXPECT_THAT(replies[0], Granted());
+    EXPECT_THAT(replies[1], RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(replies[2], Granted());
+}
+
 // Each reads that the other is free. If the other's record were not compared when writing, both would be granted.
 TEST_F(EtcdKeys, TwoLocksThatExcludeEachOtherAreNeverBothHeld) {
     const auto one = open();

@@ -21,11 +21,15 @@ base::ByteView bytes_of(const std::string& value) {
     return {reinterpret_cast<const std::uint8_t*>(value.data()), value.size()};
 }
 
+Get BatchView::queue_of(const Wanted& lock) const {
+    return {.keys = keys_.tickets(lock.name), .limit = lock.depth + more_tickets};
+}
+
 void BatchView::plan(const std::function<void(const Get&)>& add) const {
     add({.keys = {keys_.meta()}});
     for (const Wanted& lock : wanted_) {
         add({.keys = {keys_.record(lock.name)}});
-        if (lock.depth > 0) add({.keys = keys_.tickets(lock.name), .limit = lock.depth + more_tickets});
+        if (lock.depth > 0) add(queue_of(lock));
         for (const LockId& own : lock.own_tickets) add({.keys = {keys_.ticket_index(lock.name, own)}});
     }
 }
@@ -71,12 +75,38 @@ Result<void> BatchView::take(TxnAnswer answer) {
     return {};
 }
 
-void BatchView::assume(KeyValue meta, KeyValue record) {
-    revision_ = record.changed_in;
+void BatchView::assume(KeyValue meta, std::vector<Assumed> locks) {
+    revision_ = meta.changed_in;
     is_assumed_ = true;
     meta_ = std::move(meta);
     seen_.clear();
-    seen_[wanted_.front().name].record = std::move(record);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        Seen& seen = seen_[wanted_[i].name];
+        seen.record = std::move(locks[i].record);
+        seen.is_queue_open = !locks[i].is_quiet;
+    }
+}
+
+void BatchView::plan_queues(const std::function<void(const Get&)>& add) const {
+    for (const Wanted& lock : wanted_)
+        if (lock.depth > 0 && seen_.at(lock.name).is_queue_open) add(queue_of(lock));
+}
+
+void BatchView::take_queues(const TxnAnswer& answer, const Moment& moment, std::chrono::milliseconds tolerance) {
+    std::size_t count = 0;
+    plan_queues([&](const Get&) { ++count; });
+    if (answer.found.size() < count) return;
+    auto next = answer.found.end() - static_cast<std::ptrdiff_t>(count);
+    for (const Wanted& lock : wanted_) {
+        Seen& seen = seen_.at(lock.name);
+        if (lock.depth == 0 || !seen.is_queue_open) continue;
+        const Found& queue = *next++;
+        seen.waiting = queue.count;
+        for (const KeyValue& one : queue.keys) {
+            const auto ticket = unsealed_ticket(bytes_of(one.value), lock.name, moment.now, tolerance);
+            if (ticket && ticket->value.expires_at <= moment.now && seen.waiting > 0) --seen.waiting;
+        }
+    }
 }
 
 std::vector<Get> BatchView::missing() const {

@@ -11,6 +11,12 @@
 
 namespace holdfast::stores::etcd {
 
+/// What is guessed of one lock; see `Recent`.
+struct Assumed {
+    std::optional<KeyValue> record{};  ///< Absent: it was never used.
+    bool is_quiet = false;             ///< Nobody waits for it. Otherwise that does not matter.
+};
+
 /// What a batch reads: planned as operations of one transaction, and taken from its answer.
 class BatchView {
 public:
@@ -21,11 +27,18 @@ public:
     /// The answers to `plan`; there may be more behind them.
     [[nodiscard]] Result<void> take(TxnAnswer answer);
 
-    /// For a single lock: as if these had been read, and nobody in its queue.
-    void assume(KeyValue meta, KeyValue record);
+    /// As if this had been read of the locks, in the order of `wanted`.
+    void assume(KeyValue meta, std::vector<Assumed> locks);
     [[nodiscard]] bool is_assumed() const { return is_assumed_; }
-    /// Nobody waits for the lock.
-    [[nodiscard]] bool is_queue_empty(const LockName& name) const { return seen_.at(name).waiting == 0; }
+    [[nodiscard]] bool is_assumed_quiet(const LockName& name) const { return !seen_.at(name).is_queue_open; }
+    /// Whom it said nothing about: to be read with the change.
+    void plan_queues(const std::function<void(const Get&)>& add) const;
+    /// The answers to `plan_queues`, which are the last ones of an answer.
+    void take_queues(const TxnAnswer& answer, const Moment& moment, std::chrono::milliseconds tolerance);
+    /// How many waited, as far as that was read.
+    [[nodiscard]] std::uint64_t waiting(const LockName& name) const { return seen_.at(name).waiting; }
+    /// The lock was never used.
+    [[nodiscard]] bool is_new(const LockName& name) const { return !seen_.at(name).record && !seen_.at(name).has_past; }
 
     /// What the first answer shows to be needed, too: tickets deep in a queue, and whether a lock without
     /// a record has a past. Mostly nothing.
@@ -51,6 +64,8 @@ public:
     [[nodiscard]] std::size_t planned() const;
 
 private:
+    [[nodiscard]] Get queue_of(const Wanted& lock) const;
+
     struct Seen {
         std::optional<KeyValue> record{};
         std::map<std::string, KeyValue> tickets{};  ///< By key.
@@ -58,6 +73,7 @@ private:
         std::map<LockId, std::uint64_t> places{};
         std::uint64_t waiting = 0;
         bool has_past = false;
+        bool is_queue_open = false;  ///< Nothing was assumed of its queue.
     };
 
     const Keys& keys_;

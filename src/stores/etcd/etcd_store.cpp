@@ -31,15 +31,26 @@ void sleep(const std::stop_token& stop, milliseconds time) {
     nobody.wait_for(lock, stop, time, [] { return false; });
 }
 
+/// The longest of the lists of a transaction for it.
+std::size_t operations_for(const Request& request) {
+    // Reading: record, queue, own ticket, others. Then, of those without a record, once more and their past, and the
+    // own ticket wherever it is.
+    const std::size_t others = kernel::others_of(request).size();
+    const std::size_t reading = std::max(3 + others, 2 * (1 + others) + 1);
+    // Writing: record, event, ticket and its index, and its old place.
+    const auto* acquire = std::get_if<Acquire>(&request);
+    const bool stays_out = (acquire != nullptr && !acquire->ticket) || !kernel::ticket_of(request);
+    return std::max<std::size_t>(reading, stays_out ? 4 : 5);
+}
+
 /// How many of `requests` fit into one transaction, at least one.
 std::size_t fitting(std::span<const Request> requests) {
-    // Half of what etcd allows by default, because the dead are swept out with what is left.
-    constexpr std::size_t room = Txn::most_operations / 2;
-    std::size_t needed = 1;
+    // One for what the store is, one for the proof that a change was made.
+    constexpr std::size_t room = Txn::most_operations - 2;
+    std::size_t needed = 0;
     std::size_t count = 0;
     for (const Request& request : requests) {
-        // Reading: record, queue, own ticket, others. Writing: record, event, ticket and its index, and its old place.
-        needed += std::max<std::size_t>(3 + kernel::others_of(request).size(), 5);
+        needed += operations_for(request);
         if (count > 0 && needed > room) break;
         ++count;
     }
@@ -51,7 +62,6 @@ public:
     EtcdStore(Address address, const Clock& clock)
         : clock_(clock),
           session_(std::move(address), clock),
-          recent_(clock),
           gathering_(clock, [this](auto requests, Deadline deadline) { return apply_all(requests, deadline); }) {}
 
     /// Finds out what the cluster promises, and whether the store is one of ours.
@@ -130,8 +140,8 @@ private:
         Batch batch(requests);
         BatchView view(session_.keys(), batch.wanted());
         Result<Moment> moment = Moment{};
-        if (const auto recalled = recent_.recall(view)) {
-            moment = *recalled;
+        if (const auto guessed = guess(view, requests)) {
+            moment = *guessed;
         } else {
             moment = look(view, requests, patience);
         }
@@ -147,12 +157,12 @@ private:
             std::vector<Change> changes = batch.changes();
             begin_late(replies, changes, *moment);
             const Writing writing(session_.keys(), view, changes, *moment);
-            const Boottime sent_at = host_clock().boottime();
             auto answer = session_.write(writing.text(), patience);
             if (!answer) return std::unexpected(answer.error());
             const bool done_before =
                 !answer->txn.succeeded && answer->maybe_repeated && writing.was_done_before(view, answer->txn);
-            remember(view, changes, writing, *answer, sent_at);
+            if (answer->txn.succeeded && view.is_assumed()) count_waiters(view, requests, replies, *answer);
+            remember(view, changes, writing, answer->txn);
             if (answer->txn.succeeded || done_before) {
                 changed = true;
                 return replies;
@@ -161,7 +171,8 @@ private:
             if (patience.over())
                 return fail(Errc::store_unavailable, "others kept changing the lock until the time was over");
             if (attempt > 0) patience.pause(attempt);
-            moment = again(view, std::move(*answer), patience);
+            moment =
+                writing.reads_otherwise() ? again(view, std::move(*answer), patience) : look(view, requests, patience);
         }
         return std::unexpected(moment.error());
     }
@@ -170,14 +181,34 @@ private:
         return std::ranges::all_of(replies, [](const Reply& reply) { return reply.has_value(); });
     }
 
+    /// When it is, if a guess is worth trying.
+    std::optional<Moment> guess(BatchView& view, std::span<const Request> requests) {
+        const auto meta = session_.meta();
+        const auto moment = session_.node_clock().reckoned();
+        if (!meta || !moment || !recent_.guess(view, requests, *meta)) return std::nullopt;
+        return moment;
+    }
+
+    /// Who does not look before a change hears with its answer how many wait.
+    void count_waiters(BatchView& view, std::span<const Request> requests, std::vector<Reply>& replies,
+                       const Session::Answer& answer) {
+        view.take_queues(answer.txn, answer.moment, session_.node_clock().tolerance(answer.moment));
+        for (std::size_t i = 0; i < requests.size(); ++i)
+            if (replies[i]) replies[i]->lock.waiters = view.waiting(name_of(requests[i]));
+    }
+
     void remember(const BatchView& view, const std::vector<Change>& changes, const Writing& writing,
-                  const Session::Answer& answer, Boottime sent_at) {
-        for (const Change& change : changes) recent_.forget(change.name);
-        const LockName& name = changes.front().name;
-        const bool is_quiet = view.is_queue_empty(name) && changes.front().put.empty();
-        if (!answer.txn.succeeded || writing.record().empty() || !is_quiet) return;
-        recent_.remember(view, {session_.keys().record(name), writing.record(), answer.txn.revision}, answer.moment,
-                         sent_at);
+                  const TxnAnswer& answer) {
+        for (const Change& change : changes) {
+            const auto record = writing.records().find(change.name);
+            if (!answer.succeeded || record == writing.records().end()) {
+                recent_.forget(change.name);
+                continue;
+            }
+            const bool is_quiet = view.waiting(change.name) == 0 && change.put.empty();
+            recent_.remember(change.name, {session_.keys().record(change.name), record->second, answer.revision},
+                             is_quiet);
+        }
     }
 
     /// Everything that the batch needs, of a store that is there.
@@ -190,6 +221,7 @@ private:
             if (!moment) return moment;
             const auto exists = session_.exists(view);
             if (!exists) return std::unexpected(exists.error());
+            if (*exists) recent_.learn(view);
             if (*exists) return moment;
             if (auto created = session_.create(patience); !created) return std::unexpected(created.error());
         }
@@ -200,6 +232,7 @@ private:
         const auto exists = session_.exists(view);
         if (!exists) return std::unexpected(exists.error());
         if (auto rest = session_.complete(view, patience); !rest) return std::unexpected(rest.error());
+        recent_.learn(view);
         return answer.moment;
     }
 

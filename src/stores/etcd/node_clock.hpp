@@ -3,6 +3,8 @@
 #include "stores/batch/batch.hpp"
 #include "stores/etcd/gateway.hpp"
 
+#include <mutex>
+
 namespace holdfast::stores::etcd {
 
 /// When an answer was given, by the clock that judges.
@@ -24,14 +26,27 @@ class NodeClock {
 public:
     NodeClock(const Clock& clock, std::chrono::milliseconds margin) : clock_(clock), margin_(margin) {}
 
-    [[nodiscard]] Result<Moment> moment_of(const Gateway::Answer& answer) const;
+    /// Of an answer that was heard just now, to what was sent at `sent_at`.
+    [[nodiscard]] Result<Moment> moment_of(const Gateway::Answer& answer, Boottime sent_at);
+
+    /// What the clock shows now, going by the last answer. Absent if that does not tell.
+    [[nodiscard]] std::optional<Moment> reckoned() const;
+
     [[nodiscard]] std::chrono::milliseconds margin() const { return margin_; }
     /// What two readings may differ by without anybody having moved a clock.
     [[nodiscard]] std::chrono::milliseconds tolerance(const Moment& moment) const;
 
 private:
+    struct Heard {
+        Moment moment{};
+        Boottime sent_at{};
+        Boottime heard_at{};
+    };
+
     const Clock& clock_;
-    std::chrono::milliseconds margin_;
+    const std::chrono::milliseconds margin_;
+    mutable std::mutex mutex_;
+    std::optional<Heard> heard_{};  ///< Guarded by mutex_. The last answer.
 };
 
 /// How long it takes at least until the clock that showed `moment` can show `instant`.

@@ -1,55 +1,78 @@
 #include "stores/etcd/recent.hpp"
 
-#include <chrono>
+#include <algorithm>
+#include <variant>
 
 namespace holdfast::stores::etcd {
 namespace {
 
-using std::chrono::milliseconds;
-
-/// Later than this the node's clock is asked again: nobody knows what happened to it meanwhile.
-constexpr milliseconds good_for{5000};
+/// Of each generation.
 constexpr std::size_t most_locks = 1024;
+/// So many new locks in a row, and the next may be new. A wrong guess costs the cluster an entry of its log.
+constexpr std::size_t enough_new = 4;
+
+/// What comes of it does not depend on who waits.
+bool ignores_queue(const Request& request) {
+    return std::holds_alternative<Release>(request) || std::holds_alternative<Renew>(request);
+}
 
 }  // namespace
 
-std::optional<Moment> Recent::recall(BatchView& view) {
-    if (view.wanted().size() != 1) return std::nullopt;
-    const LockName& name = view.wanted().front().name;
-    // Real time, because the node's clock runs in it.
-    const Boottime now = host_clock().boottime();
-    Lock lock;
-    {
-        const std::scoped_lock guard(mutex_);
-        const auto found = locks_.find(name);
-        if (found == locks_.end()) return std::nullopt;
-        // Used once: whoever writes next remembers it again.
-        lock = std::move(found->second);
-        locks_.erase(found);
+bool Recent::guess(BatchView& view, std::span<const Request> requests, const KeyValue& meta) {
+    // A Check may be granted without a change, and then no comparison would notice that the guess was wrong.
+    if (std::ranges::any_of(requests, [](const Request& r) { return std::holds_alternative<Check>(r); })) return false;
+    const std::vector<Wanted>& wanted = view.wanted();
+    std::vector<Assumed> assumed(wanted.size());
+    for (const Request& request : requests) {
+        const auto lock = std::ranges::lower_bound(wanted, name_of(request), {}, &Wanted::name);
+        if (!ignores_queue(request)) assumed[static_cast<std::size_t>(lock - wanted.begin())].is_quiet = true;
     }
-    if (now - lock.heard_at > good_for) return std::nullopt;
-    view.assume(std::move(lock.meta), std::move(lock.record));
-    if (const auto judged = clock_.judges()) return Moment{*judged, milliseconds{0}};
-    // The node looked at its clock after the request was sent and before the answer was heard. So it now shows at
-    // least its time then plus what has passed since the answer, and at most the end of that second plus what has
-    // passed since the request. Cut to seconds, like every other reading, lest the audit log goes back and forth.
-    const Instant least = lock.moment.now + (now - lock.heard_at);
-    const Instant most = lock.moment.now + lock.moment.resolution + (now - lock.sent_at);
-    const Instant cut = std::chrono::floor<std::chrono::seconds>(least);
-    return Moment{cut, most - cut};
+    const std::scoped_lock guard(mutex_);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const Lock* known = find(wanted[i].name);
+        if (known != nullptr && (known->is_quiet || !assumed[i].is_quiet)) {
+            assumed[i].record = known->record;
+        } else if (known != nullptr || !wanted[i].may_create || new_in_a_row_ < enough_new) {
+            return false;
+        }
+    }
+    // Used once: whoever writes next remembers it again.
+    for (const Wanted& lock : wanted) erase(lock.name);
+    view.assume(meta, std::move(assumed));
+    return true;
 }
 
-void Recent::remember(const BatchView& view, KeyValue record, const Moment& moment, Boottime sent_at) {
-    if (view.wanted().size() != 1 || !view.meta()) return;
-    const LockName& name = view.wanted().front().name;
+void Recent::remember(const LockName& name, KeyValue record, bool is_quiet) {
     const std::scoped_lock guard(mutex_);
-    if (locks_.size() >= most_locks) locks_.clear();
-    locks_.insert_or_assign(name, Lock{*view.meta(), std::move(record), moment, sent_at, host_clock().boottime()});
+    if (newer_.size() >= most_locks) {
+        older_ = std::move(newer_);
+        newer_.clear();
+    }
+    newer_.insert_or_assign(name, Lock{std::move(record), is_quiet});
 }
 
 void Recent::forget(const LockName& name) {
     const std::scoped_lock guard(mutex_);
-    locks_.erase(name);
+    erase(name);
+}
+
+void Recent::learn(const BatchView& view) {
+    const std::scoped_lock guard(mutex_);
+    for (const Wanted& lock : view.wanted()) {
+        if (!lock.may_create) continue;
+        new_in_a_row_ = view.is_new(lock.name) ? new_in_a_row_ + 1 : 0;
+    }
+}
+
+const Recent::Lock* Recent::find(const LockName& name) const {
+    for (const Locks* locks : {&newer_, &older_})
+        if (const auto found = locks->find(name); found != locks->end()) return &found->second;
+    return nullptr;
+}
+
+void Recent::erase(const LockName& name) {
+    newer_.erase(name);
+    older_.erase(name);
 }
 
 }  // namespace holdfast::stores::etcd

@@ -7,36 +7,39 @@
 
 namespace holdfast::stores::etcd {
 
-/// The locks that this Store object changed last, as it left them: with nobody in their queues.
+/// What can be said about locks without asking: this Store object remembers those that it changed last, as it left
+/// them; and who has met nothing but new locks takes the next one for new, too.
 ///
-/// The next step on such a lock need not read before it writes. That is safe because the transaction compares
-/// everything that was remembered, and that the queue is still empty; if any of it is no longer so, it
-/// changes nothing and reads instead.
+/// A guess saves the look before a change. It is never an answer: the transaction compares everything that was guessed,
+/// and changes nothing if any of it is not so. May be used from any thread.
 class Recent {
 public:
-    explicit Recent(const Clock& clock) : clock_(clock) {}
+    /// Fills `view` as if it had been read just now. False if too much is needed or too little is known.
+    [[nodiscard]] bool guess(BatchView& view, std::span<const Request> requests, const KeyValue& meta);
 
-    /// Fills `view` as if it had been read just now. Empty if too much is needed or too little is known.
-    [[nodiscard]] std::optional<Moment> recall(BatchView& view);
-
-    /// `record` is what was written of the lock of `view`, whose queue is empty; `moment` is that of the answer to what
-    /// was sent at `sent_at`.
-    void remember(const BatchView& view, KeyValue record, const Moment& moment, Boottime sent_at);
-
+    /// `record` is what was written of the lock; `is_quiet` if nobody waits for it.
+    void remember(const LockName& name, KeyValue record, bool is_quiet);
     void forget(const LockName& name);
+
+    /// What was read: whether those that could have been new were.
+    void learn(const BatchView& view);
 
 private:
     struct Lock {
-        KeyValue meta{};
         KeyValue record{};
-        Moment moment{};
-        Boottime sent_at{};
-        Boottime heard_at{};
+        bool is_quiet = false;
     };
+    using Locks = std::map<LockName, Lock>;
 
-    const Clock& clock_;
+    [[nodiscard]] const Lock* find(const LockName& name) const;
+    void erase(const LockName& name);
+
     std::mutex mutex_;
-    std::map<LockName, Lock> locks_{};  ///< Guarded by mutex_.
+    // All of these are guarded by mutex_. When the newer ones have become too many, the older ones go and they take
+    // their place.
+    Locks newer_{};
+    Locks older_{};
+    std::size_t new_in_a_row_ = 0;
 };
 
 }  // namespace holdfast::stores::etcd

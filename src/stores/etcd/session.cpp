@@ -40,9 +40,10 @@ Result<Session::Answer> Session::write(const std::string& txn, Patience& patienc
     // Before it is asked: an answer from before the store was made does not say that it is gone, although another
     // thread has made it meanwhile.
     const bool was_there = store_id().has_value();
+    const Boottime sent_at = host_clock().boottime();
     const auto answer = gateway_.call(path_of_txn, txn, patience);
     if (!answer) return std::unexpected(answer.error());
-    auto moment = node_clock_.moment_of(*answer);
+    auto moment = node_clock_.moment_of(*answer, sent_at);
     if (!moment) return std::unexpected(moment.error());
     auto read = read_txn(answer->body);
     if (!read) return fail(Errc::outcome_unknown, read.error().message);
@@ -83,6 +84,7 @@ Result<bool> Session::exists(const std::optional<KeyValue>& meta, bool was_there
     const auto id = id_in(meta->value);
     if (!id) return std::unexpected(id.error());
     store_id_ = *id;
+    meta_ = meta;
     return true;
 }
 
@@ -105,6 +107,11 @@ Result<void> Session::create(Patience& patience) {
 std::optional<StoreId> Session::store_id() const {
     const std::scoped_lock lock(mutex_);
     return store_id_;
+}
+
+std::optional<KeyValue> Session::meta() const {
+    const std::scoped_lock lock(mutex_);
+    return meta_;
 }
 
 }  // namespace holdfast::stores::etcd

@@ -39,6 +39,8 @@ public:
     [[nodiscard]] Result<void> create(Patience& patience);
 
     [[nodiscard]] std::optional<StoreId> store_id() const;
+    /// The key that says what the store is, as it was seen last.
+    [[nodiscard]] std::optional<KeyValue> meta() const;
     [[nodiscard]] const Keys& keys() const { return keys_; }
     [[nodiscard]] const NodeClock& node_clock() const { return node_clock_; }
     [[nodiscard]] Gateway& gateway() { return gateway_; }
@@ -46,11 +48,13 @@ public:
 
 private:
     const Keys keys_;
-    const NodeClock node_clock_;
+    NodeClock node_clock_;
     Gateway gateway_;
 
     mutable std::mutex mutex_;
-    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Of the store that was seen last.
+    // Both are guarded by mutex_, and are of the store that was seen last.
+    std::optional<StoreId> store_id_{};
+    std::optional<KeyValue> meta_{};
 };
 
 }  // namespace holdfast::stores::etcd

@@ -19,8 +19,7 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
     // Also the records that were only looked at: a lock that excludes this one may have been taken meanwhile.
     for (const Wanted& lock : view.wanted())
         txn_.if_unchanged(keys_.record(lock.name), view.record_changed_in(lock.name));
-    if (view.is_assumed())
-        for (const Wanted& lock : view.wanted()) txn_.if_absent(keys_.tickets(lock.name));
+    if (view.is_assumed()) compare_guesses(view);
     for (const Change& change : changes) {
         write(change, moment);
         for (const kernel::Ticket& ticket : change.put) put(view, change.name, ticket, moment);
@@ -28,14 +27,26 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
             if (!is_dead(ticket, moment)) drop(view, change, ticket);
     }
     sweep(view, changes, moment);
-    view.plan([&](const Get& get) { txn_.otherwise_get(get); });
+    if (view.is_assumed()) view.plan_queues([&](const Get& get) { txn_.get(get); });
+    // etcd takes about as long to understand an operation as to carry it out. A guess is hardly ever wrong, so what it
+    // needs then is asked for then.
+    reads_otherwise_ = !view.is_assumed();
+    if (reads_otherwise_) view.plan([&](const Get& get) { txn_.otherwise_get(get); });
     if (!evidence_.key.empty()) txn_.otherwise_get({.keys = {evidence_.key}});
+}
+
+void Writing::compare_guesses(const BatchView& view) {
+    for (const Wanted& lock : view.wanted()) {
+        if (lock.depth > 0 && view.is_assumed_quiet(lock.name)) txn_.if_absent(keys_.tickets(lock.name));
+        // A lock that lost its record is damaged, not new.
+        if (view.is_new(lock.name)) txn_.if_absent(keys_.events(lock.name));
+    }
 }
 
 void Writing::write(const Change& change, const Moment& moment) {
     if (change.record) {
-        record_ = text_of(sealed(*change.record, moment.now));
-        txn_.put(keys_.record(change.name), record_);
+        std::string& record = records_[change.name] = text_of(sealed(*change.record, moment.now));
+        txn_.put(keys_.record(change.name), record);
     }
     for (const AuditEvent& event : change.events) {
         std::string value = text_of(sealed(event));
@@ -76,8 +87,9 @@ void Writing::drop(const BatchView& view, const Change& change, const kernel::Ti
 }
 
 bool Writing::was_done_before(const BatchView& view, const TxnAnswer& answer) const {
-    if (evidence_.key.empty() || answer.found.size() <= view.planned()) return false;
-    const Found& found = answer.found[view.planned()];
+    const std::size_t at = reads_otherwise_ ? view.planned() : 0;
+    if (evidence_.key.empty() || answer.found.size() <= at) return false;
+    const Found& found = answer.found[at];
     return !found.keys.empty() && found.keys.front().value == evidence_.value;
 }
 

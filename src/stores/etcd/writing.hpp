@@ -12,8 +12,11 @@ public:
 
     [[nodiscard]] std::string text() const { return txn_.text(); }
 
-    /// The last record in it; empty if there is none.
-    [[nodiscard]] const std::string& record() const { return record_; }
+    /// Whether it reads if it does not write.
+    [[nodiscard]] bool reads_otherwise() const { return reads_otherwise_; }
+
+    /// The records in it.
+    [[nodiscard]] const std::map<LockName, std::string>& records() const { return records_; }
 
     /// Whether an answer to a transaction that did not succeed shows that an earlier copy of it did. A request
     /// that was sent and not answered is sent again, so that can be; and it is then the only time, because every
@@ -22,6 +25,7 @@ public:
     [[nodiscard]] bool was_done_before(const BatchView& view, const TxnAnswer& answer) const;
 
 private:
+    void compare_guesses(const BatchView& view);
     void write(const Change& change, const Moment& moment);
     void sweep(const BatchView& view, const std::vector<Change>& changes, const Moment& moment);
     void put(const BatchView& view, const LockName& name, const kernel::Ticket& ticket, const Moment& moment);
@@ -29,7 +33,8 @@ private:
 
     const Keys& keys_;
     Txn txn_{};
-    std::string record_{};
+    bool reads_otherwise_ = true;
+    std::map<LockName, std::string> records_{};
     KeyValue evidence_{};  ///< One key with what this writes to it. No key: nothing but removals.
 };
 
