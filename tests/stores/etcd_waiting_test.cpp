@@ -89,6 +89,28 @@ TEST_F(EtcdWaiting, TheFirstInLineComesToItsTurnWhenTheLeaseEnds) {
     EXPECT_THAT(store_->apply_one(bob, patient()), Granted());
 }
 
+// Whoever was told that its turn has come asks without looking once more.
+TEST_F(EtcdWaiting, ATurnThatWasLostMeanwhileIsNotTaken) {
+    const auto theirs = must(open_store(url_));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(theirs->apply_one(alice, patient()));
+    const Acquire bob = queued(by_bob(lock("x")), 1h);
+    EXPECT_THAT(store_->apply_one(bob, patient()), RefusedWith(Errc::lock_conflict));
+    const Acquire carol = queued(by_carol(lock("x")), 1h);
+    EXPECT_THAT(theirs->apply_one(carol, patient()), RefusedWith(Errc::lock_conflict));
+
+    auto turn = std::async(std::launch::async, [&] { return gets_its_turn(bob); });
+    must(theirs->apply_one(release(alice), patient()));
+    EXPECT_TRUE(turn.get());
+    must(theirs->apply_one(cancel(bob), patient()));
+    EXPECT_THAT(store_->apply_one(bob, patient()), RefusedWith(Errc::lock_conflict)) << "carol is first";
+    const Outcome granted = must(theirs->apply_one(carol, patient()));
+    EXPECT_EQ(granted.lock.waiters, 1U) << "bob stands in line again";
+    must(theirs->apply_one(release(carol), patient()));
+    EXPECT_TRUE(gets_its_turn(bob));
+    EXPECT_EQ(must(store_->apply_one(bob, patient())).lock.waiters, 0U);
+}
+
 // Its place stays where it is until somebody sweeps it out: no key changes when it runs out.
 TEST_F(EtcdWaiting, WhoStandsBehindAWaiterThatDiedComesToItsTurnWhenThatPlaceEnds) {
     const Acquire alice = by_alice(lock("x"), 1h);

@@ -84,7 +84,19 @@ void BatchView::assume(KeyValue meta, std::vector<Assumed> locks) {
         Seen& seen = seen_[wanted_[i].name];
         seen.record = std::move(locks[i].record);
         seen.is_queue_open = !locks[i].is_quiet;
+        if (!locks[i].place) continue;
+        seen.waiting = 1;
+        std::string key = locks[i].place->key;
+        seen.tickets.emplace(std::move(key), std::move(*locks[i].place));
     }
+}
+
+std::optional<KeyRange> BatchView::assumed_absent(const Wanted& lock) const {
+    const Seen& seen = seen_.at(lock.name);
+    KeyRange queue = keys_.tickets(lock.name);
+    if (!seen.tickets.empty()) return KeyRange{queue.begin, seen.tickets.begin()->first};
+    if (lock.depth == 0 || seen.is_queue_open) return std::nullopt;
+    return queue;
 }
 
 void BatchView::plan_queues(const std::function<void(const Get&)>& add) const {
@@ -176,10 +188,16 @@ Revision BatchView::record_changed_in(const LockName& name) const {
     return record ? record->changed_in : 0;
 }
 
-Revision BatchView::ticket_changed_in(const LockName& name, std::uint64_t number) const {
+std::optional<KeyValue> BatchView::ticket(const LockName& name, std::uint64_t number) const {
     const auto& tickets = seen_.at(name).tickets;
     const auto found = tickets.find(keys_.ticket(name, number));
-    return found == tickets.end() ? 0 : found->second.changed_in;
+    if (found == tickets.end()) return std::nullopt;
+    return found->second;
+}
+
+Revision BatchView::ticket_changed_in(const LockName& name, std::uint64_t number) const {
+    const auto found = ticket(name, number);
+    return found ? found->changed_in : 0;
 }
 
 std::optional<std::uint64_t> BatchView::place_of(const LockName& name, const LockId& waiter) const {

@@ -15,6 +15,7 @@ namespace holdfast::stores::etcd {
 struct Assumed {
     std::optional<KeyValue> record{};  ///< Absent: it was never used.
     bool is_quiet = false;             ///< Nobody waits for it. Otherwise that does not matter.
+    std::optional<KeyValue> place{};   ///< The first in its queue.
 };
 
 /// What a batch reads: planned as operations of one transaction, and taken from its answer.
@@ -30,7 +31,8 @@ public:
     /// As if this had been read of the locks, in the order of `wanted`.
     void assume(KeyValue meta, std::vector<Assumed> locks);
     [[nodiscard]] bool is_assumed() const { return is_assumed_; }
-    [[nodiscard]] bool is_assumed_quiet(const LockName& name) const { return !seen_.at(name).is_queue_open; }
+    /// Keys that are assumed not to be there: the whole queue, or what stands before the one that is known.
+    [[nodiscard]] std::optional<KeyRange> assumed_absent(const Wanted& lock) const;
     /// Whom it said nothing about: to be read with the change.
     void plan_queues(const std::function<void(const Get&)>& add) const;
     /// The answers to `plan_queues`, which are the last ones of an answer.
@@ -56,6 +58,8 @@ public:
                                            std::chrono::milliseconds tolerance);
 
     /// For comparisons: 0 for what was not there.
+    [[nodiscard]] std::optional<KeyValue> record(const LockName& name) const { return seen_.at(name).record; }
+    [[nodiscard]] std::optional<KeyValue> ticket(const LockName& name, std::uint64_t number) const;
     [[nodiscard]] Revision record_changed_in(const LockName& name) const;
     [[nodiscard]] Revision ticket_changed_in(const LockName& name, std::uint64_t number) const;
     /// The number of the ticket that `tell` found for a waiter.

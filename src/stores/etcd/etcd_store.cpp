@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <ranges>
 
 namespace holdfast::stores {
 namespace {
@@ -105,6 +106,8 @@ public:
             // A look that is cut off by the end of the wait is no failure of the store.
             if (!outlook && deadline.passed(clock_)) return {};
             if (!outlook) return std::unexpected(outlook.error());
+            if (outlook->may_go_on && outlook->place && outlook->record)
+                recent_.expect_turn(*watch.ticket, {*outlook->record, *outlook->place});
             if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq)) return {};
             if (listen(watch, *outlook, deadline)) return {};
         }
@@ -243,35 +246,52 @@ private:
         auto stream = watches_.take(key, endpoint);
         if (!stream) {
             const Address& address = session_.gateway().address();
-            stream = std::make_unique<WatchStream>(
-                address.endpoints[endpoint].url, address.ca_file, session_.gateway().token(),
-                watch_text(outlook.watch_next, outlook.revision + 1, outlook.only_deletes));
+            stream = std::make_unique<WatchStream>(address.endpoints[endpoint].url, address.ca_file,
+                                                   session_.gateway().token(),
+                                                   watch_text(outlook.watch_next, outlook.only_deletes));
         }
-        const std::stop_callback stop(watch.stop, [&] { stream->wake(); });
+        const Heard heard = hear(*stream, watch, outlook, deadline);
+        if (heard == Heard::end) {
+            sleep(watch.stop, std::min(deadline.remaining(clock_), look_again_unwatched));
+            return false;
+        }
+        watches_.give_back(key, endpoint, std::move(stream));
+        // Who has moved up looks whether it is the first now, and most are not.
+        return heard == Heard::news && !outlook.only_deletes;
+    }
+
+    enum class Heard {
+        nothing,  ///< While there was time; or something may have been missed.
+        news,
+        end,  ///< Of the watch.
+    };
+
+    Heard hear(WatchStream& stream, const Watch& watch, const Outlook& outlook, Deadline deadline) {
+        const std::stop_callback stop(watch.stop, [&] { stream.wake(); });
         // Real time, as that of the node.
         const Deadline look_again =
             Deadline::in(host_clock(), std::clamp(outlook.look_again, look_again_soonest, look_again_after));
         while (!deadline.passed(clock_) && !watch.stop.stop_requested() && !look_again.passed(host_clock())) {
-            const auto news = stream->next(
+            const auto news = stream.next(
                 std::min({deadline.remaining(clock_), look_again.remaining(host_clock()), look_again_unwatched}));
             if (!news) continue;
-            if (news->over) {
-                sleep(watch.stop, std::min(deadline.remaining(clock_), look_again_unwatched));
-                return false;
-            }
-            if (std::ranges::any_of(news->events,
-                                    [&](const KeyValue& event) { return matters(watch, outlook, event); })) {
-                watches_.give_back(key, endpoint, std::move(stream));
-                // Who has moved up looks whether it is the first now, and most are not.
-                return !outlook.only_deletes;
-            }
+            if (news->over) return Heard::end;
+            // What happened after the look and before the watch is heard of by looking once more.
+            if (news->created && news->revision > outlook.revision) return Heard::nothing;
+            const auto newest_first = std::views::reverse(news->events);
+            const auto event =
+                std::ranges::find_if(newest_first, [&](const KeyValue& one) { return matters(watch, outlook, one); });
+            if (event == newest_first.end()) continue;
+            if (watch.ticket && outlook.place) recent_.expect_turn(*watch.ticket, {*event, *outlook.place});
+            return Heard::news;
         }
-        watches_.give_back(key, endpoint, std::move(stream));
-        return false;
+        return Heard::nothing;
     }
 
     /// A holder that renews its lease is no news for who waits in line.
     static bool matters(const Watch& watch, const Outlook& outlook, const KeyValue& event) {
+        // A watch that was kept may tell what has been seen since.
+        if (event.changed_in <= outlook.revision) return false;
         if (!watch.ticket || outlook.only_deletes) return true;
         return is_open(event.value, watch.name);
     }

@@ -203,11 +203,11 @@ std::vector<std::string> read_alarms(std::string_view body) {
     return alarms;
 }
 
-std::string watch_text(std::string_view key, Revision from, bool only_deletes) {
+std::string watch_text(std::string_view key, bool only_deletes) {
     std::string text = R"({"create_request":{)";
     append_field(text, "key", key);
-    fmt::format_to(std::back_inserter(text), R"(,"start_revision":"{}"{}}}}})", from,
-                   only_deletes ? R"(,"filters":["NOPUT"])" : "");
+    if (only_deletes) text += R"(,"filters":["NOPUT"])";
+    text += "}}";
     return text;
 }
 
@@ -220,6 +220,7 @@ WatchNews read_news(std::string_view line) {
         return news;
     }
     news.created = flag_in(*result, "created");
+    if (const json::value* header = field(*result, "header")) news.revision = number_in<Revision>(*header, "revision");
     news.over = flag_in(*result, "canceled") || field(*result, "compact_revision") != nullptr;
     for (const json::value& event : list_in(*result, "events")) {
         const json::value* changed = field(event, "kv");

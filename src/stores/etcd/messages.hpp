@@ -96,11 +96,13 @@ struct NodeStatus {
 /// `NOSPACE`, `CORRUPT`.
 [[nodiscard]] std::vector<std::string> read_alarms(std::string_view body);
 
-[[nodiscard]] std::string watch_text(std::string_view key, Revision from, bool only_deletes);
+/// From now on: etcd serves a watch that begins in the past from a list that it goes through ten times a second.
+[[nodiscard]] std::string watch_text(std::string_view key, bool only_deletes);
 
 /// One line of a watch.
 struct WatchNews {
     bool created = false;
+    Revision revision = 0;           ///< The newest one; of a watch that was created, it begins behind it.
     bool over = false;               ///< Cancelled, compacted away, or not understood: watch again after looking.
     std::vector<KeyValue> events{};  ///< A deleted key has no value.
 };

@@ -187,6 +187,8 @@ Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patienc
     if (own == found->tickets.end() || !is_live(*own)) {
         outlook.may_go_on = true;
     } else if (head == own) {
+        outlook.place = view.ticket(watch.name, own->number);
+        outlook.record = view.record(watch.name);
         const auto& held = found->record.held;
         const Instant opens = held ? held->lease.expires_at + session.node_clock().margin() : moment->now;
         outlook.may_go_on = opens <= moment->now;

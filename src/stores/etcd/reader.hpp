@@ -20,6 +20,9 @@ struct Outlook {
     std::string watch_next{};   ///< The key whose change brings it nearer.
     bool only_deletes = false;  ///< Of that key, only its removal does.
     Revision revision = 0;      ///< When that was so.
+    /// Of who is the first in line: its place, and the record.
+    std::optional<KeyValue> place{};
+    std::optional<KeyValue> record{};
     /// Then its turn may have come by the mere passing of time: nobody says when a lease or a ticket has run out.
     std::chrono::milliseconds look_again = look_again_after;
 };

@@ -11,6 +11,9 @@ constexpr std::size_t most_locks = 1024;
 /// So many new locks in a row, and the next may be new. A wrong guess costs the cluster an entry of its log.
 constexpr std::size_t enough_new = 4;
 
+/// How much of its queue a lock needs that is asked for once; see `Batch`.
+constexpr std::size_t depth_of_one = 2;
+
 /// What comes of it does not depend on who waits.
 bool ignores_queue(const Request& request) {
     return std::holds_alternative<Release>(request) || std::holds_alternative<Renew>(request);
@@ -23,12 +26,20 @@ bool Recent::guess(BatchView& view, std::span<const Request> requests, const Key
     if (std::ranges::any_of(requests, [](const Request& r) { return std::holds_alternative<Check>(r); })) return false;
     const std::vector<Wanted>& wanted = view.wanted();
     std::vector<Assumed> assumed(wanted.size());
+    std::vector<const Request*> only(wanted.size());
     for (const Request& request : requests) {
         const auto lock = std::ranges::lower_bound(wanted, name_of(request), {}, &Wanted::name);
-        if (!ignores_queue(request)) assumed[static_cast<std::size_t>(lock - wanted.begin())].is_quiet = true;
+        const auto at = static_cast<std::size_t>(lock - wanted.begin());
+        if (!ignores_queue(request)) assumed[at].is_quiet = true;
+        // What the first of several changes, the others need to know.
+        only[at] = wanted[at].depth <= depth_of_one ? &request : nullptr;
     }
     const std::scoped_lock guard(mutex_);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (auto turn = only[i] == nullptr ? std::nullopt : take_turn(*only[i])) {
+            assumed[i] = std::move(*turn);
+            continue;
+        }
         const Lock* known = find(wanted[i].name);
         if (known != nullptr && (known->is_quiet || !assumed[i].is_quiet)) {
             assumed[i].record = known->record;
@@ -54,6 +65,21 @@ void Recent::remember(const LockName& name, KeyValue record, bool is_quiet) {
 void Recent::forget(const LockName& name) {
     const std::scoped_lock guard(mutex_);
     erase(name);
+}
+
+void Recent::expect_turn(const LockId& waiter, Turn turn) {
+    const std::scoped_lock guard(mutex_);
+    if (turns_.size() >= most_locks) turns_.clear();
+    turns_.insert_or_assign(waiter, std::move(turn));
+}
+
+std::optional<Assumed> Recent::take_turn(const Request& request) {
+    const auto* acquire = std::get_if<Acquire>(&request);
+    const auto found = acquire == nullptr ? turns_.end() : turns_.find(acquire->as.lock_id);
+    if (found == turns_.end()) return std::nullopt;
+    Assumed assumed{.record = std::move(found->second.record), .place = std::move(found->second.place)};
+    turns_.erase(found);
+    return assumed;
 }
 
 void Recent::learn(const BatchView& view) {

@@ -21,6 +21,13 @@ public:
     void remember(const LockName& name, KeyValue record, bool is_quiet);
     void forget(const LockName& name);
 
+    /// What a waiter saw when its turn came.
+    struct Turn {
+        KeyValue record{};
+        KeyValue place{};  ///< The first in line.
+    };
+    void expect_turn(const LockId& waiter, Turn turn);
+
     /// What was read: whether those that could have been new were.
     void learn(const BatchView& view);
 
@@ -31,6 +38,8 @@ private:
     };
     using Locks = std::map<LockName, Lock>;
 
+    /// What is known of a lock that is asked for once. Needs mutex_.
+    [[nodiscard]] std::optional<Assumed> take_turn(const Request& request);
     [[nodiscard]] const Lock* find(const LockName& name) const;
     void erase(const LockName& name);
 
@@ -39,6 +48,7 @@ private:
     // their place.
     Locks newer_{};
     Locks older_{};
+    std::map<LockId, Turn> turns_{};
     std::size_t new_in_a_row_ = 0;
 };
 

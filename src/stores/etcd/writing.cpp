@@ -37,7 +37,7 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
 
 void Writing::compare_guesses(const BatchView& view) {
     for (const Wanted& lock : view.wanted()) {
-        if (lock.depth > 0 && view.is_assumed_quiet(lock.name)) txn_.if_absent(keys_.tickets(lock.name));
+        if (const auto absent = view.assumed_absent(lock)) txn_.if_absent(*absent);
         // A lock that lost its record is damaged, not new.
         if (view.is_new(lock.name)) txn_.if_absent(keys_.events(lock.name));
     }
