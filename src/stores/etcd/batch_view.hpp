@@ -23,6 +23,8 @@ class BatchView {
 public:
     BatchView(const Keys& keys, const std::vector<Wanted>& wanted) : keys_(keys), wanted_(wanted) {}
 
+    /// The beginning of its queue.
+    [[nodiscard]] Get queue_of(const Wanted& lock) const;
     /// Calls `add` for everything to be read, in the order in which `take` expects the answers.
     void plan(const std::function<void(const Get&)>& add) const;
     /// The answers to `plan`; there may be more behind them.
@@ -68,8 +70,6 @@ public:
     [[nodiscard]] std::size_t planned() const;
 
 private:
-    [[nodiscard]] Get queue_of(const Wanted& lock) const;
-
     struct Seen {
         std::optional<KeyValue> record{};
         std::map<std::string, KeyValue> tickets{};  ///< By key.

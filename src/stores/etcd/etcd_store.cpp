@@ -2,6 +2,7 @@
 
 #include "stores/batch/gathering.hpp"
 #include "stores/etcd/examine.hpp"
+#include "stores/etcd/foreseen.hpp"
 #include "stores/etcd/reader.hpp"
 #include "stores/etcd/recent.hpp"
 #include "stores/etcd/watch_stream.hpp"
@@ -102,7 +103,8 @@ public:
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             // A new one for each look: to listen in between is no silence of etcd.
             Patience patience(clock_, deadline);
-            const auto outlook = look_out(session_, watch, patience);
+            auto foreseen = watch.ticket ? foreseen_.take(*watch.ticket) : std::nullopt;
+            const auto outlook = foreseen ? Result<Outlook>(std::move(*foreseen)) : look_out(session_, watch, patience);
             // A look that is cut off by the end of the wait is no failure of the store.
             if (!outlook && deadline.passed(clock_)) return {};
             if (!outlook) return std::unexpected(outlook.error());
@@ -166,6 +168,7 @@ private:
                 !answer->txn.succeeded && answer->maybe_repeated && writing.was_done_before(view, answer->txn);
             if (answer->txn.succeeded && view.is_assumed()) count_waiters(view, requests, replies, *answer);
             remember(view, changes, writing, answer->txn);
+            if (answer->txn.succeeded && writing.reads_queue()) foresee(view, changes.front(), writing, *answer);
             if (answer->txn.succeeded || done_before) {
                 changed = true;
                 return replies;
@@ -212,6 +215,20 @@ private:
             recent_.remember(change.name, {session_.keys().record(change.name), record->second, answer.revision},
                              is_quiet);
         }
+    }
+
+    /// Who has taken a place knows by that what it waits for.
+    void foresee(const BatchView& view, const Change& change, const Writing& writing, const Session::Answer& answer) {
+        // A clock that is moved by hand may show any time when the wait begins.
+        if (clock_.judges() || change.put.size() != 1 || answer.txn.found.empty()) return;
+        std::optional<KeyValue> record = view.record(change.name);
+        if (const auto written = writing.records().find(change.name); written != writing.records().end())
+            record = {session_.keys().record(change.name), written->second, answer.txn.revision};
+        const LockId& waiter = change.put.front().lock_id;
+        auto outlook =
+            outlook_from(session_, change.name, waiter,
+                         {view.meta(), std::move(record), answer.txn.found.back(), answer.txn.revision, answer.moment});
+        if (outlook) foreseen_.remember(waiter, std::move(*outlook));
     }
 
     /// Everything that the batch needs, of a store that is there.
@@ -299,6 +316,7 @@ private:
     const Clock& clock_;
     Session session_;
     Recent recent_;
+    Foreseen foreseen_{};
     Standing standing_{};
     WatchPool watches_{};
     Gathering gathering_;

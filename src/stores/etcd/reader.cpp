@@ -101,6 +101,37 @@ Result<std::optional<std::string>> ticket_before(Session& session, const LockNam
     }
 }
 
+/// Completes what `waiter` needs to know by what was read of the lock. If others stand before it that were not read,
+/// the number of its place.
+std::optional<std::uint64_t> look_along(Outlook& outlook, const Session& session, const BatchView& view, LockView found,
+                                        const LockId& waiter, const Moment& moment) {
+    const LockName& name = found.record.name;
+    std::ranges::sort(found.tickets, {}, &kernel::Ticket::number);
+    const auto is_live = [&](const kernel::Ticket& ticket) { return ticket.expires_at > moment.now; };
+    const auto own = std::ranges::find(found.tickets, waiter, &kernel::Ticket::lock_id);
+    const auto head = std::ranges::find_if(found.tickets, is_live);
+    if (own == found.tickets.end() || !is_live(*own)) {
+        outlook.may_go_on = true;
+    } else if (head == own) {
+        outlook.place = view.ticket(name, own->number);
+        outlook.record = view.record(name);
+        const auto& held = found.record.held;
+        const Instant opens = held ? held->lease.expires_at + session.node_clock().margin() : moment.now;
+        outlook.may_go_on = opens <= moment.now;
+        outlook.look_again = time_until(opens, moment);
+    } else {
+        // Only who stands before it: a lock that is freed must not wake everybody who waits.
+        outlook.only_deletes = true;
+        outlook.watch_next = session.keys().ticket(name, std::prev(own)->number);
+        const auto last = std::ranges::max_element(found.tickets.begin(), own, {}, &kernel::Ticket::expires_at);
+        outlook.look_again = time_until(last->expires_at, moment);
+        const auto live = static_cast<std::uint64_t>(std::ranges::count_if(found.tickets, is_live));
+        const bool is_deep = std::next(own) == found.tickets.end() && found.waiters > live;
+        if (is_deep) return own->number;
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 Result<LockStatus> inspect(Session& session, const LockName& name, Patience& patience) {
@@ -180,35 +211,31 @@ Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patienc
     outlook.seq = found->record.seq;
     if (!watch.ticket) return outlook;
 
-    std::ranges::sort(found->tickets, {}, &kernel::Ticket::number);
-    const auto is_live = [&](const kernel::Ticket& ticket) { return ticket.expires_at > moment->now; };
-    const auto own = std::ranges::find(found->tickets, *watch.ticket, &kernel::Ticket::lock_id);
-    const auto head = std::ranges::find_if(found->tickets, is_live);
-    if (own == found->tickets.end() || !is_live(*own)) {
-        outlook.may_go_on = true;
-    } else if (head == own) {
-        outlook.place = view.ticket(watch.name, own->number);
-        outlook.record = view.record(watch.name);
-        const auto& held = found->record.held;
-        const Instant opens = held ? held->lease.expires_at + session.node_clock().margin() : moment->now;
-        outlook.may_go_on = opens <= moment->now;
-        outlook.look_again = time_until(opens, *moment);
-    } else {
-        // Only who stands before it: a lock that is freed must not wake everybody who waits.
-        outlook.only_deletes = true;
-        outlook.watch_next = session.keys().ticket(watch.name, std::prev(own)->number);
-        const auto last = std::ranges::max_element(found->tickets.begin(), own, {}, &kernel::Ticket::expires_at);
-        outlook.look_again = time_until(last->expires_at, *moment);
-        const auto live = static_cast<std::uint64_t>(std::ranges::count_if(found->tickets, is_live));
-        const bool is_deep = std::next(own) == found->tickets.end() && found->waiters > live;
-        if (!is_deep) return outlook;
-        // There are others between those that were read and this one.
-        auto before = ticket_before(session, watch.name, own->number, patience);
-        if (!before) return std::unexpected(before.error());
-        outlook.may_go_on = !*before;
-        outlook.look_again = look_again_after;
-        outlook.watch_next = before->value_or("");
-    }
+    const auto deep = look_along(outlook, session, view, *found, *watch.ticket, *moment);
+    if (!deep) return outlook;
+    // There are others between those that were read and this one.
+    auto before = ticket_before(session, watch.name, *deep, patience);
+    if (!before) return std::unexpected(before.error());
+    outlook.may_go_on = !*before;
+    outlook.look_again = look_again_after;
+    outlook.watch_next = before->value_or("");
+    return outlook;
+}
+
+std::optional<Outlook> outlook_from(Session& session, const LockName& name, const LockId& waiter, TakenPlace taken) {
+    if (!taken.record || taken.queue.keys.size() < taken.queue.count) return std::nullopt;
+    const std::vector<Wanted> wanted{{.name = name, .depth = 1}};
+    BatchView view(session.keys(), wanted);
+    TxnAnswer answer{.succeeded = true, .revision = taken.revision, .store_was_there = true};
+    answer.found.resize(2);
+    if (taken.meta) answer.found[0].keys.push_back(std::move(*taken.meta));
+    answer.found[1].keys.push_back(std::move(*taken.record));
+    answer.found.push_back(std::move(taken.queue));
+    if (!view.take(std::move(answer))) return std::nullopt;
+    const auto found = view.view_of(wanted.front(), taken.moment, session.node_clock().tolerance(taken.moment));
+    if (!found) return std::nullopt;
+    Outlook outlook{.seq = found->record.seq, .watch_next = session.keys().record(name), .revision = view.revision()};
+    if (look_along(outlook, session, view, *found, waiter, taken.moment)) return std::nullopt;
     return outlook;
 }
 

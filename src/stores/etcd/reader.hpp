@@ -28,6 +28,17 @@ struct Outlook {
 };
 [[nodiscard]] Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patience);
 
+/// The same for who has just taken the place `ticket`, from what its transaction read. Absent if that was not enough.
+struct TakenPlace {
+    std::optional<KeyValue> meta{};
+    std::optional<KeyValue> record{};
+    Found queue{};  ///< Its beginning, with the place.
+    Revision revision = 0;
+    Moment moment{};
+};
+[[nodiscard]] std::optional<Outlook> outlook_from(Session& session, const LockName& name, const LockId& waiter,
+                                                  TakenPlace taken);
+
 /// Whether somebody who waits for the lock could take it, going by its record as it is stored now.
 [[nodiscard]] bool is_open(const std::string& stored_record, const LockName& name);
 

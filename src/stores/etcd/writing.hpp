@@ -15,6 +15,9 @@ public:
     /// Whether it reads if it does not write.
     [[nodiscard]] bool reads_otherwise() const { return reads_otherwise_; }
 
+    /// Whether the queue of its only lock is the last that it reads if it writes.
+    [[nodiscard]] bool reads_queue() const { return reads_queue_; }
+
     /// The records in it.
     [[nodiscard]] const std::map<LockName, std::string>& records() const { return records_; }
 
@@ -34,6 +37,7 @@ private:
     const Keys& keys_;
     Txn txn_{};
     bool reads_otherwise_ = true;
+    bool reads_queue_ = false;
     std::map<LockName, std::string> records_{};
     KeyValue evidence_{};  ///< One key with what this writes to it. No key: nothing but removals.
 };
