@@ -106,6 +106,28 @@ TEST(RedisPassword, AWrongOneIsDeniedAndNoneIsShown) {
     }
 }
 
+// As docs/reference/stores.md has it.
+TEST(RedisPermissions, TheDocumentedOnesAreEnough) {
+    const OwnRedis redis;
+    RedisByHand server = redis.by_hand();
+    const std::vector<std::string> rights{
+        "ACL",           "SETUSER",       "locker",      "on",       ">" + std::string(server_password),
+        "~{holdfast}:*", "&{holdfast}:*", "+@scripting", "+@string", "+@hash",
+        "+@sortedset",   "+@list",        "+@pubsub",    "+exists",  "+time",
+        "+info",         "+config|get"};
+    EXPECT_EQ(server.ask(rights), "OK");
+    const auto store = must(open_store("redis://locker:" + std::string(server_password) +
+                                       "@127.0.0.1:" + std::to_string(server.port()) + "/0"));
+    EXPECT_EQ(store->info().grade, Grade::a);
+    const Acquire alice = by_alice(lock("x"), std::chrono::hours{1});
+    const std::vector<Request> both{alice, by_alice(lock("y"), std::chrono::hours{1})};
+    EXPECT_THAT(must(store->apply(both, soon())), testing::Each(Granted()));
+    EXPECT_THAT(store->apply_one(queued(by_bob(lock("x"))), soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(store->apply_one(release(alice), soon()), Granted());
+    EXPECT_EQ(must(store->list({.with_free = true}, soon())).size(), 2U);
+    expect_sound(*store, lock("x"));
+}
+
 TEST(RedisUrl, WhatCannotWorkIsRefused) {
     for (const char* url :
          {"redis:127.0.0.1", "redis://127.0.0.1:1/x", "redis://127.0.0.1:1/-1", "redis://a:1,b:2/0",

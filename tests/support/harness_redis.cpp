@@ -22,12 +22,12 @@ public:
     /// Flips a bit in the middle of the record.
     void corrupt(const LockName& name) override {
         const std::string key = "{" + prefix_ + "}:lock:" + name.text();
-        std::string record = server_.ask({"HGET", key, "rec"});
+        std::string record = server_.ask({"GET", key});
         if (record.empty()) throw std::runtime_error("no record of " + name.text());
         char& middle = record[record.size() / 2];
         middle = static_cast<char>(middle ^ 1);
-        // As a slip does it, and not as a store does it: the version stays.
-        server_.ask({"HSET", key, "rec", record});
+        // As a slip does it, and not as a store does it: the version, at the beginning, stays.
+        server_.ask({"SET", key, record});
     }
 
 private:

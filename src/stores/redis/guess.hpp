@@ -15,7 +15,7 @@ namespace holdfast::stores::redis {
 class Memory {
 public:
     struct Lock {
-        Written written{};
+        std::string value{};  ///< Of its key.
         kernel::Record record;
     };
 

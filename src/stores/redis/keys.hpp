@@ -19,12 +19,13 @@ public:
     [[nodiscard]] std::string held() const { return root_ + "held"; }
     [[nodiscard]] std::string changed() const { return root_ + "changed"; }
 
-    /// A hash: `ver`, another one with every change; `rec`, the record; `t:ID`, the tickets. Also the channel on
-    /// which its changes are announced.
+    /// A string: a version, which is another one after every change, and the record. Also the channel on which its
+    /// changes are announced.
     [[nodiscard]] std::string lock(const LockName& name) const { return root_ + "lock:" + name.text(); }
-    /// Sorted sets of ticket ids: by their number, and by the time when they run out.
+    /// Sorted sets of ticket ids: by their number, and by the time when they run out. And the tickets, a hash.
     [[nodiscard]] std::string queue(const LockName& name) const { return root_ + "queue:" + name.text(); }
     [[nodiscard]] std::string alive(const LockName& name) const { return root_ + "alive:" + name.text(); }
+    [[nodiscard]] std::string tickets(const LockName& name) const { return root_ + "tickets:" + name.text(); }
     /// A list of events, oldest first.
     [[nodiscard]] std::string audit(const LockName& name) const { return root_ + "audit:" + name.text(); }
 

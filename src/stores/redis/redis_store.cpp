@@ -151,9 +151,7 @@ private:
         for (std::size_t i = 0; i < round.sights.size(); ++i) {
             const LockName& name = round.batch.wanted()[i].name;
             const Memory::Lock& guess = guesses.emplace_back(memory_.guess(name));
-            round.sights[i] = {.version = guess.written.version,
-                               .record = guess.written.record,
-                               .was_held = guess.record.held.has_value()};
+            round.sights[i] = {.value = guess.value, .was_held = guess.record.held.has_value()};
             round.batch.found(name, LockView{.record = guess.record});
         }
         round.replies = round.batch.run(round.now);
@@ -165,16 +163,15 @@ private:
     Result<Looked> commit(Round& round, const Window& window, Deadline deadline) {
         const auto& wanted = round.batch.wanted();
         const auto& changes = round.batch.changes();
-        ScriptCall call = remote_.begin_commit(wanted, round.sights, window);
-        auto written = add_changes(call, remote_.keys(), wanted, round.sights, changes, round.now);
-        auto looked = remote_.commit(call, deadline);
+        auto values = values_after(wanted, round.sights, changes, round.now);
+        auto looked = remote_.commit(wanted, {round.sights, changes, values, round.now}, window, deadline);
         const bool done = looked && looked->outline.kind == Outline::Kind::done;
         for (std::size_t i = 0; i < changes.size(); ++i) {
             const Change& change = changes[i];
             const auto at = std::ranges::lower_bound(wanted, change.name, {}, &Wanted::name) - wanted.begin();
             const bool waits = round.sights[static_cast<std::size_t>(at)].has_queue || !change.put.empty();
             if (done && change.record && !waits)
-                memory_.remember(change.name, {std::move(written[i]), *change.record});
+                memory_.remember(change.name, {std::move(values[i]), *change.record});
             else
                 memory_.forget(change.name);
         }

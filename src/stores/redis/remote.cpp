@@ -30,18 +30,13 @@ Result<Looked> Remote::look(std::span<const Wanted> wanted, IfMissing missing, D
     Terms terms{.known = store_id(), .judged = clock_.judges()};
     // One that was there and is gone is not created again: its locks may be held.
     if (missing == IfMissing::create && !terms.known) terms.proposed = StoreId::random();
-    ScriptCall call = call_for(keys_, terms, wanted, {});
-    add_nothing(call);
-    return run(call, Effect::none, deadline);
+    return run(call_for(keys_, terms, wanted), Effect::none, deadline);
 }
 
-ScriptCall Remote::begin_commit(std::span<const Wanted> wanted, std::span<const Sight> sights,
-                                const Window& window) const {
-    return call_for(keys_, {.known = store_id(), .judged = clock_.judges(), .window = window}, wanted, sights);
-}
-
-Result<Looked> Remote::commit(const ScriptCall& call, Deadline deadline) {
-    return run(call, Effect::changes, deadline);
+Result<Looked> Remote::commit(std::span<const Wanted> wanted, const Writing& writing, const Window& window,
+                              Deadline deadline) {
+    const Terms terms{.known = store_id(), .judged = clock_.judges(), .window = window};
+    return run(call_for(keys_, terms, wanted, writing), Effect::changes, deadline);
 }
 
 Result<std::optional<Instant>> Remote::confirm(Deadline deadline) {

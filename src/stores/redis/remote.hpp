@@ -25,11 +25,9 @@ public:
 
     /// Reads locks.
     [[nodiscard]] Result<Looked> look(std::span<const Wanted> wanted, IfMissing missing, Deadline deadline);
-    /// Writes what `call` says, unless something changed: then it is a look.
-    [[nodiscard]] Result<Looked> commit(const ScriptCall& call, Deadline deadline);
-    /// Begins a call of `commit` that is to happen in `window`.
-    [[nodiscard]] ScriptCall begin_commit(std::span<const Wanted> wanted, std::span<const Sight> sights,
-                                          const Window& window) const;
+    /// Writes, in `window` and unless something changed: otherwise it is a look.
+    [[nodiscard]] Result<Looked> commit(std::span<const Wanted> wanted, const Writing& writing, const Window& window,
+                                        Deadline deadline);
 
     /// Succeeds if what was read just now is of the store that this process knows: a store that was flushed
     /// must not be taken for an empty one. The clock, or nothing if nobody has created the store yet.

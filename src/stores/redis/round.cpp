@@ -1,7 +1,6 @@
 #include "stores/redis/round.hpp"
 
 #include "stores/batch/sealed.hpp"
-#include "values/hex.hpp"
 
 #include <fmt/format.h>
 
@@ -20,8 +19,8 @@ Instant instant_of(std::uint64_t milliseconds) {
     return Instant{std::chrono::milliseconds{static_cast<std::int64_t>(milliseconds)}};
 }
 
-void add(Command& command, const base::Bytes& bytes) {
-    command.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+std::string_view text_of(const base::Bytes& bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 void add(Command& command, const std::optional<Instant>& instant) {
@@ -31,20 +30,92 @@ void add(Command& command, const std::optional<Instant>& instant) {
         command.add("");
 }
 
-/// Not a count: after a restored backup the same count would come again, for another record.
-std::string fresh_version() { return to_hex(std::span(LockId::random().bytes()).first(8)); }
+/// Of a value, before the record. A ticket that comes or goes changes nothing else in it. Not a count: after a restored
+/// backup the same count would come again, for another record.
+constexpr std::size_t version_size = 8;
 
-std::string_view held_after(const Change& change, const Sight& sight) {
-    if (!change.record || change.record->held.has_value() == sight.was_held) return "";
-    return change.record->held ? "1" : "0";
+/// One is enough for all locks of a call.
+std::string fresh_version() {
+    const LockId id = LockId::random();
+    return {reinterpret_cast<const char*>(id.bytes().data()), version_size};
+}
+
+/// Gives the place of each change among the locks; both are in order.
+class Places {
+public:
+    explicit Places(std::span<const Wanted> wanted) : wanted_(wanted) {}
+    [[nodiscard]] std::size_t of(const Change& change) {
+        while (wanted_[at_].name != change.name) ++at_;
+        return at_;
+    }
+
+private:
+    std::span<const Wanted> wanted_;
+    std::size_t at_ = 0;
+};
+
+bool touches_queue(const Change& change, const Sight& sight) {
+    return sight.has_queue || !change.put.empty() || !change.dropped.empty() || change.next;
+}
+
+/// What the script is told of a change beside what it writes.
+std::string outline_of(const Change& change, const Sight& sight) {
+    const bool is_held = change.record && change.record->held.has_value();
+    std::string outline;
+    for (const bool is : {change.record && sight.was_held && !is_held, !sight.was_held && is_held,
+                          change.is_new && change.record, change.record.has_value(), touches_queue(change, sight)})
+        outline += is ? '1' : '0';
+    return outline += std::to_string(change.events.size());
+}
+
+std::string to_read(const Wanted& lock) {
+    std::string words = std::to_string(lock.depth);
+    for (const LockId& ticket : lock.own_tickets) words.append(" ").append(ticket.text());
+    return words;
+}
+
+void add_queue(Command& out, const Keys& keys, const Change& change, const Sight& sight, Instant now) {
+    out.add(change.dropped.size());
+    for (const kernel::Ticket& ticket : change.dropped) out.add(ticket.lock_id.text());
+    out.add(change.put.size());
+    for (const kernel::Ticket& ticket : change.put) {
+        out.add(ticket.lock_id.text());
+        out.add(ticket.number);
+        out.add(milliseconds_of(ticket.expires_at));
+        out.add(text_of(sealed(ticket, now)));
+    }
+    add(out, sight.has_queue ? std::optional(now) : std::nullopt);
+    out.add(change.next ? keys.turn(*change.next) : "");
 }
 
 }  // namespace
 
-ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted> wanted,
-                    std::span<const Sight> sights) {
+std::vector<std::string> values_after(std::span<const Wanted> wanted, std::span<const Sight> sights,
+                                      std::span<const Change> changes, Instant now) {
+    std::vector<std::string> values;
+    values.reserve(changes.size());
+    const std::string version = fresh_version();
+    Places places(wanted);
+    for (const Change& change : changes) {
+        const std::string& before = sights[places.of(change)].value;
+        std::string& value = values.emplace_back(version);
+        // Somebody may wait for a lock that was never held, because of others that exclude it.
+        if (change.record || before.empty())
+            value += text_of(sealed(change.record.value_or(kernel::blank(change.name)), now));
+        else
+            value.append(before, version_size);
+    }
+    return values;
+}
+
+ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted> wanted, const Writing& writing) {
     ScriptCall call;
     for (const std::string& key : {keys.store(), keys.names(), keys.held(), keys.changed()}) call.add_key(key);
+    for (const Wanted& lock : wanted) call.add_key(keys.lock(lock.name));
+    for (const Wanted& lock : wanted) call.add_key(keys.audit(lock.name));
+    for (const Wanted& lock : wanted) call.add_key(keys.queue(lock.name));
+    for (const Wanted& lock : wanted) call.add_key(keys.alive(lock.name));
+    for (const Wanted& lock : wanted) call.add_key(keys.tickets(lock.name));
     Command& out = call.arguments;
     out.add(terms.known ? terms.known->text() : "");
     out.add(terms.proposed ? terms.proposed->text() : "");
@@ -52,56 +123,25 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
     add(out, terms.window ? std::optional(terms.window->earliest) : std::nullopt);
     add(out, terms.window ? std::optional(terms.window->latest) : std::nullopt);
     out.add(wanted.size());
+    auto change = writing.changes.begin();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const Wanted& lock = wanted[i];
-        call.add_key(keys.lock(lock.name));
-        call.add_key(keys.queue(lock.name));
-        call.add_key(keys.alive(lock.name));
-        call.add_key(keys.audit(lock.name));
-        out.add(lock.name.text());
-        out.add(i < sights.size() ? sights[i].version : "");
-        add(out, i < sights.size() ? sights[i].record : base::Bytes{});
-        out.add(lock.depth);
-        out.add(lock.own_tickets.size());
-        for (const LockId& ticket : lock.own_tickets) out.add(ticket.text());
+        const bool changes = change != writing.changes.end() && change->name == wanted[i].name;
+        out.add(wanted[i].name.text());
+        out.add(writing.sights.empty() ? "" : std::string_view(writing.sights[i].value));
+        out.add(to_read(wanted[i]));
+        out.add(changes ? outline_of(*change, writing.sights[i]) : "");
+        if (changes) ++change;
+    }
+    Places places(wanted);
+    for (std::size_t i = 0; i < writing.changes.size(); ++i) {
+        const Change& written = writing.changes[i];
+        const Sight& sight = writing.sights[places.of(written)];
+        out.add(writing.values[i]);
+        add(out, written.record ? std::optional(written.record->changed_at) : std::nullopt);
+        for (const AuditEvent& event : written.events) out.add(text_of(sealed(event)));
+        if (touches_queue(written, sight)) add_queue(out, keys, written, sight, writing.now);
     }
     return call;
-}
-
-void add_nothing(ScriptCall& call) { call.arguments.add(0U); }
-
-std::vector<Written> add_changes(ScriptCall& call, const Keys& keys, std::span<const Wanted> wanted,
-                                 std::span<const Sight> sights, std::span<const Change> changes, Instant now) {
-    std::vector<Written> all;
-    all.reserve(changes.size());
-    Command& out = call.arguments;
-    out.add(changes.size());
-    for (const Change& change : changes) {
-        const auto at = std::ranges::lower_bound(wanted, change.name, {}, &Wanted::name) - wanted.begin();
-        const Sight& sight = sights[static_cast<std::size_t>(at)];
-        out.add(static_cast<std::uint64_t>(at + 1));
-        Written& written = all.emplace_back(fresh_version());
-        if (change.record) written.record = sealed(*change.record, now);
-        out.add(written.version);
-        add(out, written.record);
-        out.add(change.is_new && change.record ? "1" : "");
-        out.add(held_after(change, sight));
-        add(out, change.record ? std::optional(change.record->changed_at) : std::nullopt);
-        out.add(change.events.size());
-        for (const AuditEvent& event : change.events) add(out, sealed(event));
-        out.add(change.dropped.size());
-        for (const kernel::Ticket& ticket : change.dropped) out.add(ticket.lock_id.text());
-        out.add(change.put.size());
-        for (const kernel::Ticket& ticket : change.put) {
-            out.add(ticket.lock_id.text());
-            out.add(ticket.number);
-            out.add(milliseconds_of(ticket.expires_at));
-            add(out, sealed(ticket, now));
-        }
-        add(out, sight.has_queue ? std::optional(now) : std::nullopt);
-        out.add(change.next ? keys.turn(*change.next) : "");
-    }
-    return all;
 }
 
 Result<Outline> outline_of(Value answer, const Address& address) {
@@ -135,26 +175,27 @@ Result<Outline> outline_of(Value answer, const Address& address) {
 
 Result<LockView> view_of(Value answer, std::size_t index, const LockName& name, Instant now, Sight& sight) {
     const Value found = answer[locks_begin + index];
-    const auto waiters = found[2].number();
-    const auto last_number = found[3].number();
-    sight = {.version = std::string(any_version)};
+    const auto waiters = found[1].number();
+    const auto last_number = found[2].number();
+    sight = {.value = std::string(any_value)};
     if (!waiters || !last_number) return std::unexpected(unreadable(name, "the record"));
     LockView view{.record = kernel::blank(name)};
     view.waiters = *waiters;
     view.last_number = *last_number;
-    if (!found[1].is_nil()) {
-        auto record = unsealed_record(found[1].bytes(), name, now);
+    if (!found[0].is_nil()) {
+        const auto value = found[0].bytes();
+        auto record = unsealed_record(value.subspan(std::min(version_size, value.size())), name, now);
         if (!record) return std::unexpected(record.error());
         view.record = std::move(record->value);
         view.moved = record->moved;
     }
-    for (std::size_t i = 0; i < found[4].size(); ++i) {
-        auto ticket = unsealed_ticket(found[4][i].bytes(), name, now);
+    for (std::size_t i = 0; i < found[3].size(); ++i) {
+        auto ticket = unsealed_ticket(found[3][i].bytes(), name, now);
         if (!ticket) return std::unexpected(ticket.error());
         if (ticket->moved) view.moved_tickets.push_back(ticket->value.lock_id);
         view.tickets.push_back(std::move(ticket->value));
     }
-    sight.version = found[0].text();
+    sight.value = found[0].text();
     sight.was_held = view.record.held.has_value();
     sight.has_queue = *last_number > 0;
     return view;

@@ -25,15 +25,13 @@ struct Terms {
     std::optional<Window> window{};     ///< Absent: only look.
 };
 
-/// The version of a lock that cannot be read, and that nothing will be written to.
-inline constexpr std::string_view any_version = "*";
+/// The value of a lock that cannot be read, and that nothing will be written to.
+inline constexpr std::string_view any_value = "*";
 
 /// One lock as it was read.
 struct Sight {
-    /// Empty for a lock that was never used.
-    std::string version{};
-    /// The bytes that the record must still have. Empty where it was read just now, and the version says enough.
-    base::Bytes record{};
+    /// The exact bytes of its key, which it must still have. Empty for a lock that was never used.
+    std::string value{};
     bool was_held = false;
     bool has_queue = false;
 };
@@ -46,19 +44,21 @@ struct Outline {
     Instant time{};  ///< The server's clock.
 };
 
-/// Begins a call: the keys and arguments that come before what is to be written.
-[[nodiscard]] ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted> wanted,
-                                  std::span<const Sight> sights);
-/// Ends a call that writes nothing.
-void add_nothing(ScriptCall& call);
-/// What a lock is after a change.
-struct Written {
-    std::string version{};
-    base::Bytes record{};
+/// What is to be written, if all locks are still as they were seen.
+struct Writing {
+    std::span<const Sight> sights;        ///< One for each lock that is wanted.
+    std::span<const Change> changes;      ///< In the order of the locks.
+    std::span<const std::string> values;  ///< One for each change: see `values_after`.
+    Instant now{};                        ///< At which it was decided.
 };
-/// Ends a call: what is to be written, decided at `now`. Gives what each change writes.
-std::vector<Written> add_changes(ScriptCall& call, const Keys& keys, std::span<const Wanted> wanted,
-                                 std::span<const Sight> sights, std::span<const Change> changes, Instant now);
+
+/// What the key of each changed lock becomes.
+[[nodiscard]] std::vector<std::string> values_after(std::span<const Wanted> wanted, std::span<const Sight> sights,
+                                                    std::span<const Change> changes, Instant now);
+
+/// A call that writes, or without `writing` only looks.
+[[nodiscard]] ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted> wanted,
+                                  const Writing& writing = {});
 
 /// Errors are of the whole store: it is gone, or another one.
 [[nodiscard]] Result<Outline> outline_of(Value answer, const Address& address);
