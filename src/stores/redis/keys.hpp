@@ -8,6 +8,9 @@ namespace holdfast::stores::redis {
 
 /// How our keys are called. The braces make Redis Cluster keep all of them on one node, as a script needs it.
 /// No key ever has a time to live: only keys without one are safe from eviction.
+///
+/// The keys of a lock's queue are known to locks.lua alone: `queue:NAME` and `alive:NAME`, sorted sets of ticket ids by
+/// their number and by the time when they run out, and `tickets:NAME`, a hash.
 class Keys {
 public:
     explicit Keys(const std::string& prefix) : root_("{" + prefix + "}:") {}
@@ -22,10 +25,6 @@ public:
     /// A string: a version, which is another one after every change, and the record. Also the channel on which its
     /// changes are announced.
     [[nodiscard]] std::string lock(const LockName& name) const { return root_ + "lock:" + name.text(); }
-    /// Sorted sets of ticket ids: by their number, and by the time when they run out. And the tickets, a hash.
-    [[nodiscard]] std::string queue(const LockName& name) const { return root_ + "queue:" + name.text(); }
-    [[nodiscard]] std::string alive(const LockName& name) const { return root_ + "alive:" + name.text(); }
-    [[nodiscard]] std::string tickets(const LockName& name) const { return root_ + "tickets:" + name.text(); }
     /// A list of events, oldest first.
     [[nodiscard]] std::string audit(const LockName& name) const { return root_ + "audit:" + name.text(); }
 

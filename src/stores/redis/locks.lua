@@ -1,16 +1,17 @@
 -- The server's part of Holdfast's Redis store. It decides nothing about locks: it reads them for the protocol in
 -- C++, and writes what that decided if nothing has changed meanwhile. Names and values come as KEYS and ARGV only.
--- A command costs more than what it does, so one command serves all locks of a batch wherever Redis has such a one.
+-- A command costs more than what it does, so one command serves all locks of a batch wherever Redis has such a one;
+-- and every argument costs, so the keys of a queue, which most locks do not have, are made here.
 --
--- KEYS   store, names, held, changed; then all locks, all audits, all queues, all alives, all tickets
+-- KEYS   store, names, held, changed; then all locks, all audits
 -- ARGV   store_id ('' while unknown), store_id to create ('' to create nothing), clock of a test ('' in production),
 --        earliest and latest TIME in ms at which to write ('' to only look), number of locks;
---        for each lock: name, value that it must have ('' if it was never used, '*' if it cannot be read and nothing
---        will be written to it), how many tickets to read and the ids of further ones, and what changes: '' for
---        nothing, or five digits 0 or 1 (is freed, is taken, is new, has another record, has a queue) and the number of
---        events;
---        for each lock that changes: value, time of its newest event, events; and if it has a queue: number of tickets
---        to drop, ids, number of tickets to put, for each id, number, end, value; until when to sweep, whom to wake.
+--        for each lock: name; value that it must have ('' if it was never used, '*' if it cannot be read and nothing
+--        will be written to it); how many tickets to read and the ids of further ones; what changes: '' for nothing, or
+--        five digits 0 or 1 (is freed, is taken, is new, has another record, has a queue) and the number of events;
+--        value, time of its newest event and first event to write;
+--        for each lock that has more to write: further events; and if it has a queue: number of tickets to drop, ids,
+--        number of tickets to put, for each id, number, end, value; until when to sweep, whom to wake.
 --
 -- Answers {'seen', store_id, TIME in ms, locks...}, {'done', store_id, TIME in ms}, or why not: {'none', TIME in ms},
 -- {'gone'}, {'other', store_id}, {'format', number}.
@@ -18,20 +19,21 @@ local KEYS, ARGV, redis, unpack = KEYS, ARGV, redis, unpack
 local known, proposed, judged, earliest, latest, count = unpack(ARGV, 1, 6)
 count = tonumber(count)
 
--- Where the keys of each kind begin, and the words for each lock.
-local lock_key, audit_key, queue_key, alive_key, tickets_key =
-  4, 4 + count, 4 + 2 * count, 4 + 3 * count, 4 + 4 * count
-local function words_of(i) return 3 + 4 * i end
+-- Where the keys of locks and of audits begin. The words of lock i begin at ARGV[7 * i].
+local lock_key, audit_key = 4, 4 + count
 
--- From where to where to cut a list: Lua cannot pass more than a few thousand arguments. An even number, for pairs.
-local function slices(size)
-  local to = 0
-  return function()
-    if to >= size then return nil end
-    local from = to + 1
-    to = math.min(to + 1000, size)
-    return from, to
-  end
+-- `for from, to in slice, SIZE, 0` cuts a list: Lua cannot pass more than a few thousand arguments. An even number, for
+-- pairs.
+local function slice(size, last)
+  local from = last == 0 and 1 or last + 1000
+  if from > size then return nil end
+  return from, math.min(from + 999, size)
+end
+
+-- {PREFIX}:queue:NAME and so on: in the slot of a cluster where all keys of the store are.
+local function keys_of_queue(i)
+  local root, name = string.match(KEYS[1], '^(.*)store$'), ARGV[7 * i]
+  return root .. 'queue:' .. name, root .. 'alive:' .. name, root .. 'tickets:' .. name
 end
 
 -- Once: two calls in one script can differ, and everything here happens at one moment.
@@ -51,7 +53,7 @@ end
 
 -- False also for a key of another kind.
 local values = {}
-for from, to in slices(count) do
+for from, to in slice, count, 0 do
   local found = redis.call('MGET', unpack(KEYS, lock_key + from, lock_key + to))
   if from == 1 then values = found else for i = from, to do values[i] = found[i - from + 1] end end
 end
@@ -60,12 +62,12 @@ end
 local function were_never_used(locks)
   local keys, names = {}, {}
   for n, i in ipairs(locks) do
-    keys[2 * n - 1], keys[2 * n], names[n] = KEYS[lock_key + i], KEYS[audit_key + i], ARGV[words_of(i)]
+    keys[2 * n - 1], keys[2 * n], names[n] = KEYS[lock_key + i], KEYS[audit_key + i], ARGV[7 * i]
   end
-  for from, to in slices(#keys) do
+  for from, to in slice, #keys, 0 do
     if redis.call('EXISTS', unpack(keys, from, to)) > 0 then return false end
   end
-  for from, to in slices(#names) do
+  for from, to in slice, #names, 0 do
     local scores = redis.pcall('ZMSCORE', KEYS[2], unpack(names, from, to))
     for n = from, to do
       -- Redis has had ZMSCORE since 6.2.
@@ -81,7 +83,7 @@ local function may_write()
   if earliest == '' or now < tonumber(earliest) or now > tonumber(latest) then return false end
   local unused, size = {}, 0
   for i = 1, count do
-    local wanted = ARGV[4 + 4 * i]
+    local wanted = ARGV[7 * i + 1]
     if wanted == '' then
       size = size + 1
       unused[size] = i
@@ -96,17 +98,18 @@ if not may_write() then
 
   -- The first live tickets, and those that were asked for by id.
   local function tickets_of(i, size)
-    local tickets, seen, live, from = {}, {}, 0, 0
-    local next_word = string.gmatch(ARGV[words_of(i) + 2], '%S+')
+    local queue, alive, tickets = keys_of_queue(i)
+    local found, seen, live, from = {}, {}, 0, 0
+    local next_word = string.gmatch(ARGV[7 * i + 2], '%S+')
     local depth = tonumber(next_word())
     local function add(id)
-      if not seen[id] then tickets[#tickets + 1] = redis.call('HGET', KEYS[tickets_key + i], id) end
+      if not seen[id] then found[#found + 1] = redis.call('HGET', tickets, id) end
       seen[id] = true
     end
     while live < depth and from < size do
-      local page = redis.call('ZRANGE', KEYS[queue_key + i], from, from + depth - 1)
+      local page = redis.call('ZRANGE', queue, from, from + depth - 1)
       for _, id in ipairs(page) do
-        local ends = redis.call('ZSCORE', KEYS[alive_key + i], id)
+        local ends = redis.call('ZSCORE', alive, id)
         if live < depth and (not ends or tonumber(ends) > live_after) then
           add(id)
           live = live + 1
@@ -115,19 +118,20 @@ if not may_write() then
       from = from + #page
     end
     for id in next_word do
-      if redis.call('ZSCORE', KEYS[queue_key + i], id) then add(id) end
+      if redis.call('ZSCORE', queue, id) then add(id) end
     end
-    return tickets
+    return found
   end
 
   -- {value, waiters, last number, tickets}, or {} for a lock that cannot be read.
   local function read(i)
-    local size = redis.pcall('ZCARD', KEYS[queue_key + i])
+    local queue, alive = keys_of_queue(i)
+    local size = redis.pcall('ZCARD', queue)
     if type(size) == 'table' then return {} end
     if not values[i] and not were_never_used({i}) then return {} end
     if size == 0 then return {values[i], 0, '0', {}} end
-    local waiters = redis.call('ZCOUNT', KEYS[alive_key + i], '(' .. string.format('%.0f', live_after), '+inf')
-    local last = redis.call('ZRANGE', KEYS[queue_key + i], -1, -1, 'WITHSCORES')
+    local waiters = redis.call('ZCOUNT', alive, '(' .. string.format('%.0f', live_after), '+inf')
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')
     return {values[i], waiters, last[2], tickets_of(i, size)}
   end
 
@@ -139,31 +143,19 @@ end
 -- From here on nothing may fail half way: Redis takes nothing back. So what can find a key of the wrong kind comes
 -- first, and the values, which fit any key, last. Without memory the first write fails, and nothing was changed; unless
 -- that is a ZREM, so a lock can always be released.
-local freed, taken, new, changed, new_values, channels = {}, {}, {}, {}, {}, {}
--- For each lock that changes: which one, its first and its last event; and what happens to its queue, by its number.
-local locks, first_events, last_events, queues = {}, {}, {}, {}
-local writes, position = 0, 6 + 4 * count
-local function take()
-  position = position + 1
-  return ARGV[position]
-end
+local freed, taken, new, changed, new_values, further_events, next_ones = {}, {}, {}, {}, {}, {}, {}
 
 -- Most changes of a batch are alike.
-local outlines = {}
-local function outline_of(what)
-  local yes = string.byte('1')
-  local freed, taken, new, record, queue = string.byte(what, 1, 5)
-  local outline = {is_freed = freed == yes, is_taken = taken == yes, is_new = new == yes, has_record = record == yes,
-                   has_queue = queue == yes, events = tonumber(string.sub(what, 6))}
-  outlines[what] = outline
-  return outline
-end
-
-local function queue_change()
-  local dropped, put = {}, {}
-  for n = 1, tonumber(take()) do dropped[n] = take() end
-  for n = 1, tonumber(take()) do put[n] = {id = take(), number = take(), ends = take(), value = take()} end
-  return {dropped = dropped, put = put, sweep_until = take(), next = take()}
+local outlines = {[''] = false}
+local function outline_of(i)
+  local what = ARGV[7 * i + 3]
+  if outlines[what] == nil then
+    local yes = string.byte('1')
+    local a, b, c, d, e = string.byte(what, 1, 5)
+    outlines[what] = {is_freed = a == yes, is_taken = b == yes, is_new = c == yes, has_record = d == yes,
+                      has_queue = e == yes, events = tonumber(string.sub(what, 6))}
+  end
+  return outlines[what]
 end
 
 local function add_pair(list, first, second)
@@ -172,78 +164,88 @@ local function add_pair(list, first, second)
 end
 
 for i = 1, count do
-  local words = words_of(i)
-  local what = ARGV[words + 3]
-  if what ~= '' then
-    local outline = outlines[what] or outline_of(what)
-    local name, key = ARGV[words], KEYS[lock_key + i]
+  local outline = outline_of(i)
+  if outline then
+    local name = ARGV[7 * i]
     if outline.is_freed then freed[#freed + 1] = name end
     if outline.is_taken then add_pair(taken, '0', name) end
     if outline.is_new then add_pair(new, '0', name) end
-    if outline.has_record then
-      add_pair(changed, ARGV[position + 2], name)
-      channels[#channels + 1] = key
-    end
-    add_pair(new_values, key, ARGV[position + 1])
-    writes = writes + 1
-    locks[writes], first_events[writes], last_events[writes] = i, position + 3, position + 2 + outline.events
-    position = position + 2 + outline.events
-    if outline.has_queue then
-      local queue = queue_change()
-      queues[writes] = queue
-      if queue.next ~= '' then channels[#channels + 1] = queue.next end
-    end
+    if outline.has_record then add_pair(changed, ARGV[7 * i + 5], name) end
+    add_pair(new_values, KEYS[lock_key + i], ARGV[7 * i + 4])
     -- One that was never used has no such key, see above.
-    if ARGV[words + 1] ~= '' then redis.call('LLEN', KEYS[audit_key + i]) end
+    if ARGV[7 * i + 1] ~= '' then redis.call('LLEN', KEYS[audit_key + i]) end
   end
 end
 
-for from, to in slices(#freed) do redis.call('ZREM', KEYS[3], unpack(freed, from, to)) end
-for from, to in slices(#taken) do redis.call('ZADD', KEYS[3], unpack(taken, from, to)) end
-for from, to in slices(#changed) do redis.call('ZADD', KEYS[4], unpack(changed, from, to)) end
-for from, to in slices(#new) do redis.call('ZADD', KEYS[2], unpack(new, from, to)) end
+for from, to in slice, #freed, 0 do redis.call('ZREM', KEYS[3], unpack(freed, from, to)) end
+for from, to in slice, #taken, 0 do redis.call('ZADD', KEYS[3], unpack(taken, from, to)) end
+for from, to in slice, #changed, 0 do redis.call('ZADD', KEYS[4], unpack(changed, from, to)) end
+for from, to in slice, #new, 0 do redis.call('ZADD', KEYS[2], unpack(new, from, to)) end
 
-local function write_queue(i, change)
-  local queue, alive, tickets = KEYS[queue_key + i], KEYS[alive_key + i], KEYS[tickets_key + i]
-  local dropped = change.dropped
-  -- Who no longer waits stands in nobody's way, and goes a few at a time.
-  if change.sweep_until ~= '' then
-    for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', change.sweep_until, 'LIMIT', 0, 100)) do
-      dropped[#dropped + 1] = id
+-- What follows the words of the locks. Functions are made where they are needed, since that costs, too.
+if #ARGV > 7 * count + 6 then
+  local position = 7 * count + 6
+  local function take()
+    position = position + 1
+    return ARGV[position]
+  end
+
+  local function write_queue(i)
+    local queue, alive, tickets = keys_of_queue(i)
+    local dropped, put = {}, {}
+    for n = 1, tonumber(take()) do dropped[n] = take() end
+    for n = 1, tonumber(take()) do put[n] = {id = take(), number = take(), ends = take(), value = take()} end
+    local sweep_until = take()
+    next_ones[i] = take()
+    -- Who no longer waits stands in nobody's way, and goes a few at a time.
+    if sweep_until ~= '' then
+      for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', sweep_until, 'LIMIT', 0, 100)) do
+        dropped[#dropped + 1] = id
+      end
+    end
+    for from, to in slice, #dropped, 0 do
+      redis.call('ZREM', queue, unpack(dropped, from, to))
+      redis.call('ZREM', alive, unpack(dropped, from, to))
+      redis.call('HDEL', tickets, unpack(dropped, from, to))
+    end
+    for _, ticket in ipairs(put) do
+      redis.call('ZADD', queue, ticket.number, ticket.id)
+      redis.call('ZADD', alive, ticket.ends, ticket.id)
+      redis.call('HSET', tickets, ticket.id, ticket.value)
     end
   end
-  for from, to in slices(#dropped) do
-    redis.call('ZREM', queue, unpack(dropped, from, to))
-    redis.call('ZREM', alive, unpack(dropped, from, to))
-    redis.call('HDEL', tickets, unpack(dropped, from, to))
+
+  for i = 1, count do
+    local outline = outline_of(i)
+    if outline and outline.events > 1 then
+      further_events[i] = position
+      position = position + outline.events - 1
+    end
+    if outline and outline.has_queue then write_queue(i) end
   end
-  for _, ticket in ipairs(change.put) do
-    redis.call('ZADD', queue, ticket.number, ticket.id)
-    redis.call('ZADD', alive, ticket.ends, ticket.id)
-    redis.call('HSET', tickets, ticket.id, ticket.value)
-  end
-end
-for n = 1, writes do
-  if queues[n] then write_queue(locks[n], queues[n]) end
 end
 
-for n = 1, writes do
-  local first, last = first_events[n], last_events[n]
-  if first == last then
-    redis.call('RPUSH', KEYS[audit_key + locks[n]], ARGV[first])
-  else
-    for from, to in slices(last - first + 1) do
-      redis.call('RPUSH', KEYS[audit_key + locks[n]], unpack(ARGV, first + from - 1, first + to - 1))
+for i = 1, count do
+  local outline = outline_of(i)
+  if outline and outline.events > 0 then redis.call('RPUSH', KEYS[audit_key + i], ARGV[7 * i + 6]) end
+  local before = further_events[i]
+  if before then
+    for from, to in slice, outline.events - 1, 0 do
+      redis.call('RPUSH', KEYS[audit_key + i], unpack(ARGV, before + from, before + to))
     end
   end
 end
-for from, to in slices(#new_values) do redis.call('MSET', unpack(new_values, from, to)) end
+for from, to in slice, #new_values, 0 do redis.call('MSET', unpack(new_values, from, to)) end
 
--- Hints: who may not publish goes without. Mostly nobody listens, which is told of many channels at once.
-for from, to in slices(#channels) do
-  local ears = to > from and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels, from, to)) or {err = 'not asked'}
-  for n = from, to do
-    if ears.err or ears[2 * (n - from + 1)] > 0 then redis.pcall('PUBLISH', channels[n], '') end
+-- Hints: who may not publish goes without. Mostly nobody listens, which is told of many locks at once.
+for from, to in slice, count, 0 do
+  local ears = count > 1 and redis.pcall('PUBSUB', 'NUMSUB', unpack(KEYS, lock_key + from, lock_key + to))
+  for i = from, to do
+    local is_heard = not ears or ears.err or ears[2 * (i - from + 1)] > 0
+    if is_heard and outline_of(i) and outline_of(i).has_record then redis.pcall('PUBLISH', KEYS[lock_key + i], '') end
   end
+end
+for _, channel in pairs(next_ones) do
+  if channel ~= '' then redis.pcall('PUBLISH', channel, '') end
 end
 return {'done', store[2], now_text}

@@ -40,7 +40,7 @@ std::string fresh_version() {
     return {reinterpret_cast<const char*>(id.bytes().data()), version_size};
 }
 
-/// Gives the place of each change among the locks; both are in order.
+/// The place of each change among the locks; both are in order.
 class Places {
 public:
     explicit Places(std::span<const Wanted> wanted) : wanted_(wanted) {}
@@ -88,6 +88,20 @@ void add_queue(Command& out, const Keys& keys, const Change& change, const Sight
     out.add(change.next ? keys.turn(*change.next) : "");
 }
 
+constexpr int words_of_change = 4;
+
+/// What does not fit into the words that every lock has goes into `more`.
+void add_change(Command& out, Command& more, const Keys& keys, const Change& change, const std::string& value,
+                const Sight& sight, Instant now) {
+    out.add(outline_of(change, sight));
+    out.add(value);
+    add(out, change.record ? std::optional(change.record->changed_at) : std::nullopt);
+    if (change.events.empty()) out.add("");
+    for (const AuditEvent& event : change.events)
+        (&event == &change.events.front() ? out : more).add(text_of(sealed(event)));
+    if (touches_queue(change, sight)) add_queue(more, keys, change, sight, now);
+}
+
 }  // namespace
 
 std::vector<std::string> values_after(std::span<const Wanted> wanted, std::span<const Sight> sights,
@@ -113,9 +127,6 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
     for (const std::string& key : {keys.store(), keys.names(), keys.held(), keys.changed()}) call.add_key(key);
     for (const Wanted& lock : wanted) call.add_key(keys.lock(lock.name));
     for (const Wanted& lock : wanted) call.add_key(keys.audit(lock.name));
-    for (const Wanted& lock : wanted) call.add_key(keys.queue(lock.name));
-    for (const Wanted& lock : wanted) call.add_key(keys.alive(lock.name));
-    for (const Wanted& lock : wanted) call.add_key(keys.tickets(lock.name));
     Command& out = call.arguments;
     out.add(terms.known ? terms.known->text() : "");
     out.add(terms.proposed ? terms.proposed->text() : "");
@@ -124,23 +135,19 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
     add(out, terms.window ? std::optional(terms.window->latest) : std::nullopt);
     out.add(wanted.size());
     auto change = writing.changes.begin();
+    auto value = writing.values.begin();
+    Command more;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const bool changes = change != writing.changes.end() && change->name == wanted[i].name;
+        const bool is_changed = change != writing.changes.end() && change->name == wanted[i].name;
         out.add(wanted[i].name.text());
         out.add(writing.sights.empty() ? "" : std::string_view(writing.sights[i].value));
         out.add(to_read(wanted[i]));
-        out.add(changes ? outline_of(*change, writing.sights[i]) : "");
-        if (changes) ++change;
+        if (is_changed)
+            add_change(out, more, keys, *change++, *value++, writing.sights[i], writing.now);
+        else
+            for (int word = 0; word < words_of_change; ++word) out.add("");
     }
-    Places places(wanted);
-    for (std::size_t i = 0; i < writing.changes.size(); ++i) {
-        const Change& written = writing.changes[i];
-        const Sight& sight = writing.sights[places.of(written)];
-        out.add(writing.values[i]);
-        add(out, written.record ? std::optional(written.record->changed_at) : std::nullopt);
-        for (const AuditEvent& event : written.events) out.add(text_of(sealed(event)));
-        if (touches_queue(written, sight)) add_queue(out, keys, written, sight, writing.now);
-    }
+    out.append(more);
     return call;
 }
 
