@@ -84,7 +84,7 @@ TEST(RedisScript, TakesBatchesOfAnySize) {
     const auto store = must(redis.open());
     std::vector<Request> acquires;
     std::vector<Request> releases;
-    for (int i = 0; i < 2500; ++i) {
+    for (int i = 0; i < 4500; ++i) {
         const Acquire one = by_alice(lock("lock " + std::to_string(i)), 1h);
         acquires.emplace_back(one);
         releases.emplace_back(release(one));
@@ -93,7 +93,7 @@ TEST(RedisScript, TakesBatchesOfAnySize) {
     EXPECT_EQ(must(store->list({}, soon())).size(), acquires.size());
     EXPECT_THAT(must(store->apply(releases, soon())), testing::Each(Granted()));
     EXPECT_TRUE(must(store->list({}, soon())).empty());
-    for (const char* name : {"lock 0", "lock 1234", "lock 2499"}) expect_sound(*store, lock(name));
+    for (const char* name : {"lock 0", "lock 1234", "lock 4499"}) expect_sound(*store, lock(name));
 }
 
 TEST(RedisStoreId, AFlushedStoreIsAnErrorAndNotAnEmptyStore) {
