@@ -5,15 +5,8 @@
 namespace holdfast::stores::redis {
 namespace {
 
-using std::chrono::milliseconds;
-
 /// Of each generation.
 constexpr std::size_t most_locks = 4096;
-
-constexpr milliseconds oldest_sight{60'000};
-constexpr milliseconds longest_trip{20};
-constexpr milliseconds most_ahead{100};
-constexpr milliseconds most_behind{8};
 
 }  // namespace
 
@@ -38,21 +31,6 @@ void Memory::forget(const LockName& name) {
     newer_.erase(name.text());
     older_.erase(name.text());
 }
-
-void ServerClock::saw(Instant time, Boottime sent, Boottime received) {
-    const std::scoped_lock lock(mutex_);
-    seen_ = Seen{time, sent, received - sent};
-}
-
-std::optional<Instant> ServerClock::on_arrival() const {
-    const Boottime now = host_clock().boottime();
-    const std::scoped_lock lock(mutex_);
-    if (!seen_ || now - seen_->sent > oldest_sight) return std::nullopt;
-    // The server read its clock after the request had left, so this is never behind. One for what both clocks cut off.
-    return seen_->time + (now - seen_->sent) + milliseconds{1} + std::min(seen_->trip, longest_trip);
-}
-
-Window ServerClock::window_for(Instant guess) { return {guess - most_ahead, guess + most_behind}; }
 
 bool is_sound_guess(std::span<const Memory::Lock> guesses, std::span<const holdfast::Reply> replies,
                     std::span<const Change> changes, Instant now) {

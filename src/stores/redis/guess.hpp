@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stores/batch/server_clock.hpp"
 #include "stores/redis/round.hpp"
 
 #include <mutex>
@@ -31,31 +32,6 @@ private:
     /// Guarded by mutex_. When the newer ones have become too many, the older ones go and they take their place.
     Locks newer_{};
     Locks older_{};
-};
-
-/// The server's clock, told from an earlier answer. May be used by any thread.
-class ServerClock {
-public:
-    /// An answer said `time`, to a request that was sent at `sent`.
-    void saw(Instant time, Boottime sent, Boottime received);
-
-    /// What it shows when a request that is sent now gets there: never less than when it leaves. Absent if that cannot
-    /// be told.
-    [[nodiscard]] std::optional<Instant> on_arrival() const;
-
-    /// When a change that was decided at `guess` may be written. A clock that is ahead of the guess would let a lease
-    /// end before its holder believes; the difference stays within the holder's own margin, also for the shortest
-    /// lease.
-    [[nodiscard]] static Window window_for(Instant guess);
-
-private:
-    struct Seen {
-        Instant time{};
-        Boottime sent{};
-        std::chrono::milliseconds trip{};  ///< There and back.
-    };
-    mutable std::mutex mutex_;
-    std::optional<Seen> seen_{};  ///< Guarded by mutex_.
 };
 
 /// Whether a decision by guesses may be sent: nothing in it hangs on a lease having run out, and nobody was refused.

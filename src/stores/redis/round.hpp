@@ -2,6 +2,7 @@
 
 #include "base/frame.hpp"
 #include "stores/batch/batch.hpp"
+#include "stores/batch/server_clock.hpp"
 #include "stores/redis/keys.hpp"
 #include "stores/redis/script.hpp"
 
@@ -10,12 +11,6 @@
 
 /// What goes into the script and comes out of it.
 namespace holdfast::stores::redis {
-
-/// When a change may be written, by the server's clock. Outside of it, the decision is too old.
-struct Window {
-    Instant earliest{};
-    Instant latest{};
-};
 
 /// What the script is told beside the locks.
 struct Terms {
