@@ -3,11 +3,13 @@
 #include "kernel/step.hpp"
 #include "stores/batch/gathering.hpp"
 #include "stores/postgres/examine.hpp"
+#include "stores/postgres/guess.hpp"
 #include "stores/postgres/keeper.hpp"
 #include "stores/postgres/listener.hpp"
 #include "stores/postgres/pool.hpp"
 #include "stores/postgres/schema.hpp"
 #include "stores/postgres/transaction.hpp"
+#include "stores/postgres/writing.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -161,8 +163,14 @@ private:
 
     std::expected<std::vector<Reply>, Setback> apply_all(std::span<const Request> requests, const Budget& budget,
                                                          Busy busy) {
-        const Context context{settings_, statements_, clock_, settings_.session ? &keeper_ : nullptr, busy};
-        const auto failed = [](Error error) { return std::unexpected(Setback{std::move(error)}); };
+        Context context{.settings = settings_,
+                        .statements = statements_,
+                        .clock = clock_,
+                        .keeper = settings_.session ? &keeper_ : nullptr,
+                        .knowledge = settings_.session ? nullptr : &knowledge_,
+                        .busy = busy};
+        std::optional<Error> doubt;
+        const auto failed = [&](Error error) { return std::unexpected(Setback{doubt.value_or(std::move(error))}); };
         int conflicts = 0;
         bool reconnected = false;
         bool created = false;
@@ -171,11 +179,15 @@ private:
             if (!connection) return failed(connection.error());
             // Before it is asked: that nothing was there yet does not say that the store is gone, although another
             // thread has created it meanwhile.
-            const bool was_there = info().store_id.has_value();
+            context.store_id = info().store_id;
+            const bool was_there = context.store_id.has_value();
             auto applied = apply_once(**connection, context, requests, budget);
             if (applied) {
                 pool_.give(std::move(*connection));
                 remember(applied->store_id);
+                // What is granted again is granted, and what is refused may be so because it was done before. What is
+                // still on its way cannot come later: it fits only to what was there before this.
+                if (doubt && !std::ranges::all_of(applied->replies, &Reply::has_value)) return failed(*doubt);
                 return std::move(applied->replies);
             }
             const Obstacle& obstacle = applied.error();
@@ -196,8 +208,14 @@ private:
                     reconnected = true;
                     pool_.drop_idle();
                     break;
+                case Obstacle::Remedy::ask_again:
+                    if (doubt || budget.over()) return failed(obstacle.error);
+                    doubt = obstacle.error;
+                    pool_.drop_idle();
+                    break;
                 case Obstacle::Remedy::wait:
                     pool_.give(std::move(*connection));
+                    if (doubt) return failed(*doubt);
                     return std::unexpected(Setback{obstacle.error, true, obstacle.busy});
                 case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return failed(obstacle.error);
             }
@@ -272,8 +290,9 @@ private:
     const Statements statements_;
     Pool pool_;
     Listener listener_;
-    Keeper keeper_;        ///< Used with session=on.
-    Gathering gathering_;  ///< Used without.
+    Keeper keeper_;          ///< Used with session=on.
+    Knowledge knowledge_{};  ///< Used without, as what follows.
+    Gathering gathering_;
     Standing standing_{};  ///< Set before anybody else knows this object.
 
     mutable std::mutex mutex_;

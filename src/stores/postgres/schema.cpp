@@ -17,8 +17,6 @@ std::string_view postgres_schema() { return postgres::schema_text; }
 namespace holdfast::stores::postgres {
 namespace {
 
-constexpr std::int64_t our_format = 1;
-
 std::string replaced(std::string_view text, std::string_view what, std::string_view with) {
     std::string out(text);
     for (std::size_t at = 0; (at = out.find(what, at)) != std::string::npos; at += with.size())

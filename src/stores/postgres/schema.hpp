@@ -4,6 +4,9 @@
 
 namespace holdfast::stores::postgres {
 
+/// Of the tables in schema.sql.
+inline constexpr std::int64_t our_format = 1;
+
 /// Whose store it is, from the answer to `Statements::enter`. `format_unsupported` for a newer format.
 [[nodiscard]] Result<StoreId> read_identity(const Rows& rows);
 

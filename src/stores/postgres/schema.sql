@@ -82,6 +82,13 @@ EXECUTE FUNCTION "holdfast".refuse('the token of a lock never falls');
 CREATE TRIGGER record_stays BEFORE DELETE ON "holdfast".locks FOR EACH ROW
 EXECUTE FUNCTION "holdfast".refuse('the record of a lock is never deleted');
 
+-- What undoes a change that was decided before the lock was read, and does not fit.
+CREATE FUNCTION "holdfast".not_as_expected() RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    RAISE EXCEPTION 'holdfast: a lock is not as it was; it is read, and the change decided again'
+        USING ERRCODE = 'serialization_failure';
+END $$;
+
 -- For people: SELECT * FROM holdfast.status.
 CREATE VIEW "holdfast".status AS
 SELECT convert_from(name, 'UTF8') AS name,

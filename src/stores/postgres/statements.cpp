@@ -19,6 +19,17 @@ constexpr std::string_view clock_text =
 constexpr std::string_view lives =
     "(q.expires_at > clock.now OR (q.written_at > clock.now + 100 AND q.expires_at > q.written_at))";
 
+/// What `LockRows` binds.
+constexpr std::string_view lock_arrays =
+    "$1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], $9::int8[], "
+    "$10::int8[], $11::int8[], $12::int8[], $13::bytea[], $14::int8[]";
+constexpr std::string_view lock_columns =
+    "name, token, lock_id, holder, user_name, operation, reason, acquired_at, renewed_at, expires_at, seq, changed_at, "
+    "data, session_key";
+constexpr std::string_view lock_settings =
+    "token = n.token, lock_id = n.lock_id, holder = n.holder, user_name = n.user_name, operation = n.operation, "
+    "reason = n.reason, acquired_at = n.acquired_at, renewed_at = n.renewed_at, expires_at = n.expires_at, "
+    "seq = n.seq, changed_at = n.changed_at, written_at = $15, data = n.data";
 }  // namespace
 
 Statements::Statements(const Settings& settings) {
@@ -72,17 +83,33 @@ Statements::Statements(const Settings& settings) {
         s, clock_text, lives);
 
     put_locks = fmt::format(
-        "UPDATE {}.locks AS l SET token = n.token, lock_id = n.lock_id, holder = n.holder, user_name = n.user_name, "
-        "operation = n.operation, reason = n.reason, acquired_at = n.acquired_at, renewed_at = n.renewed_at, "
-        "expires_at = n.expires_at, seq = n.seq, changed_at = n.changed_at, written_at = $15, data = n.data, "
-        "session_key = CASE WHEN l.lock_id = n.lock_id THEN COALESCE(n.session_key, l.session_key) ELSE n.session_key "
-        "END "
-        "FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], "
-        "$9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::bytea[], $14::int8[]) AS n (name, token, lock_id, "
-        "holder, user_name, operation, reason, acquired_at, renewed_at, expires_at, seq, changed_at, data, "
-        "session_key) "
+        "UPDATE {}.locks AS l SET {}, session_key = CASE WHEN l.lock_id = n.lock_id "
+        "THEN COALESCE(n.session_key, l.session_key) ELSE n.session_key END FROM unnest({}) AS n ({}) "
         "WHERE l.name = n.name",
-        s);
+        s, lock_settings, lock_arrays, lock_columns);
+    const std::string all_done =
+        fmt::format("SELECT CASE WHEN count(*) < cardinality($1::bytea[]) THEN {}.not_as_expected() END FROM done", s);
+    put_new = fmt::format(
+        "WITH done AS (INSERT INTO {}.locks ({}, written_at) SELECT n.*, $15 FROM unnest({}) AS n "
+        "ON CONFLICT (name) DO NOTHING RETURNING 1) {}",
+        s, lock_columns, lock_arrays, all_done);
+    put_known = fmt::format(
+        "WITH done AS (UPDATE {}.locks AS l SET {}, session_key = CASE WHEN l.lock_id = n.lock_id THEN l.session_key "
+        "END FROM unnest({}, $16::bytea[], $17::int8[], $18::uuid[]) AS n ({}, was, was_token, was_lock_id) "
+        "WHERE l.name = n.name AND l.data = n.was AND l.token = n.was_token AND "
+        "l.lock_id IS NOT DISTINCT FROM n.was_lock_id RETURNING 1) {}",
+        s, lock_settings, lock_arrays, lock_columns, all_done);
+    confirm = fmt::format(
+        "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
+        "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[], $7::text[]) AS w (name, alone, last_seq, channel)) "
+        "SELECT w.name, CASE WHEN w.queued THEN (SELECT count(*) FROM {0}.queue AS q WHERE q.name = w.name AND {2}) "
+        "ELSE 0 END, CASE WHEN clock.now BETWEEN $2::int8 AND $3::int8 AND (w.alone = 0 OR w.queued IS NULL) "
+        "AND (w.last_seq IS NULL OR (SELECT true FROM {0}.audit AS a WHERE a.name = w.name AND a.seq > w.last_seq "
+        "LIMIT 1) IS NULL) AND (SELECT m.store_id = $8::uuid AND m.format = $9::int8 FROM {0}.meta AS m "
+        "WHERE m.id = 1) THEN 0 ELSE {0}.not_as_expected() END, CASE WHEN w.queued AND w.channel IS NOT NULL THEN "
+        "(SELECT pg_notify(w.channel, head.id) FROM (SELECT q.lock_id::text AS id FROM {0}.queue AS q "
+        "WHERE q.name = w.name AND {2} ORDER BY q.number LIMIT 1) AS head) END FROM wanted AS w, clock",
+        s, clock_text, lives);
     put_tickets = fmt::format(
         "INSERT INTO {}.queue AS q (name, number, lock_id, holder, expires_at, data, written_at) "
         "SELECT n.*, $7::int8 FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::int8[], $6::bytea[]) "

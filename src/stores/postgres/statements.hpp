@@ -28,7 +28,19 @@ struct Statements {
     /// kinds: see `view.cpp`.
     RepeatedText view;
 
+    /// $1 to $15: see `LockRows`. Rows that are there and locked.
     RepeatedText put_locks;
+    /// The same for locks that must have no row.
+    RepeatedText put_new;
+    /// The same, with $16 data, $17 token and $18 lock_id that the rows must have until then.
+    RepeatedText put_known;
+    /// After those two, in a statement of its own, which sees what was committed before the rows were ours: $1 the
+    /// test's clock or NULL, between $2 and $3 now, $4 names, $5 1 where nobody may wait for the lock, $6 for a new
+    /// lock the number of its last event, $7 for a lock that is free now the channel on which the next in line is
+    /// called, $8 store_id, $9 format. Answers names and how many wait for each.
+    ///
+    /// All three fail, which undoes the transaction, unless everything is as it must be.
+    RepeatedText confirm;
     RepeatedText put_tickets;
     RepeatedText drop_tickets;  ///< $1 names, $2 lock_ids.
     RepeatedText add_events;

@@ -2,10 +2,9 @@
 
 #include "kernel/step.hpp"
 #include "stores/batch/sealed.hpp"
+#include "stores/postgres/guess.hpp"
 #include "stores/postgres/schema.hpp"
-#include "values/hex.hpp"
-#include "values/sha256.hpp"
-#include "values/text.hpp"
+#include "stores/postgres/writing.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -70,121 +69,6 @@ std::vector<LockName> not_held(const std::vector<Wanted>& wanted, const View& vi
     return missed;
 }
 
-/// For the columns that people read. PostgreSQL stores every character but NUL.
-std::string shown(const std::string& text) {
-    return text.find('\0') == std::string::npos && is_utf8(text) ? text : printable(text);
-}
-
-Statement put_locks(const Context& context, const std::vector<Change>& changes, Instant now) {
-    Array name(Type::bytes), token(Type::number), lock_id(Type::uuid), holder(Type::text), user(Type::text),
-        operation(Type::text), reason(Type::text), acquired(Type::number), renewed(Type::number), expires(Type::number),
-        seq(Type::number), changed(Type::number), data(Type::bytes), session_key(Type::number);
-    for (const Change& change : changes) {
-        if (!change.record) continue;
-        const kernel::Record& record = *change.record;
-        const Lease* const lease = record.held ? &record.held->lease : nullptr;
-        const auto add = [&](Array& column, auto value) { lease ? column.add(value(*lease)) : column.add_null(); };
-        name.add(change.name.text());
-        token.add(record.token.value);
-        add(lock_id, [](const Lease& l) { return l.lock_id; });
-        add(holder, [](const Lease& l) { return shown(l.holder.text); });
-        add(user, [](const Lease& l) { return shown(l.holder.user); });
-        add(operation, [](const Lease& l) { return shown(l.operation); });
-        add(reason, [](const Lease& l) { return shown(l.reason); });
-        add(acquired, [](const Lease& l) { return l.acquired_at; });
-        add(renewed, [](const Lease& l) { return l.renewed_at; });
-        add(expires, [](const Lease& l) { return l.expires_at; });
-        seq.add(record.seq);
-        changed.add(record.changed_at);
-        data.add(base::ByteView(sealed(record, now)));
-        session_key.add(lease != nullptr && context.keeper != nullptr
-                            ? context.keeper->key_for(change.name, lease->lock_id)
-                            : std::nullopt);
-    }
-    Statement statement(context.statements.put_locks);
-    statement.bind(name).bind(token).bind(lock_id).bind(holder).bind(user).bind(operation).bind(reason);
-    statement.bind(acquired).bind(renewed).bind(expires).bind(seq).bind(changed).bind(data).bind(session_key);
-    statement.bind(now.time_since_epoch().count());
-    return statement;
-}
-
-Statement add_events(const Statements& statements, const std::vector<Change>& changes) {
-    Array name(Type::bytes), seq(Type::number), at(Type::number), event(Type::text), token(Type::number),
-        lock_id(Type::uuid), holder(Type::text), user(Type::text), actor(Type::text), reason(Type::text),
-        data(Type::bytes);
-    for (const Change& change : changes)
-        for (const AuditEvent& one : change.events) {
-            name.add(one.name.text());
-            seq.add(one.seq);
-            at.add(one.at);
-            event.add(name_of(one.kind));
-            token.add(one.token.value);
-            lock_id.add(one.lock_id);
-            holder.add(shown(one.holder.text));
-            user.add(shown(one.holder.user));
-            actor.add(shown(one.actor));
-            reason.add(shown(one.reason));
-            data.add(base::ByteView(sealed(one)));
-        }
-    Statement statement(statements.add_events);
-    statement.bind(name).bind(seq).bind(at).bind(event).bind(token).bind(lock_id);
-    statement.bind(holder).bind(user).bind(actor).bind(reason).bind(data);
-    return statement;
-}
-
-void add_queue(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes,
-               Instant now) {
-    Array dropped_name(Type::bytes), dropped(Type::uuid);
-    Array name(Type::bytes), number(Type::number), lock_id(Type::uuid), holder(Type::text), expires(Type::number),
-        data(Type::bytes);
-    bool drops = false;
-    bool puts = false;
-    for (const Change& change : changes) {
-        for (const kernel::Ticket& ticket : change.dropped) {
-            drops = true;
-            dropped_name.add(change.name.text());
-            dropped.add(ticket.lock_id);
-        }
-        for (const kernel::Ticket& ticket : change.put) {
-            puts = true;
-            name.add(change.name.text());
-            number.add(ticket.number);
-            lock_id.add(ticket.lock_id);
-            holder.add(shown(ticket.holder.text));
-            expires.add(ticket.expires_at);
-            data.add(base::ByteView(sealed(ticket, now)));
-        }
-    }
-    if (drops) trip.push_back(Statement(statements.drop_tickets).bind(dropped_name).bind(dropped));
-    if (!puts) return;
-    Statement put(statements.put_tickets);
-    put.bind(name).bind(number).bind(lock_id).bind(holder).bind(expires).bind(data);
-    trip.push_back(put.bind(now.time_since_epoch().count()));
-}
-
-std::vector<Statement> writes(const Context& context, const std::vector<Change>& changes, Instant now) {
-    const Statements& statements = context.statements;
-    std::vector<Statement> trip;
-    const auto has_record = [](const Change& change) { return change.record.has_value(); };
-    if (std::ranges::any_of(changes, has_record)) {
-        trip.push_back(put_locks(context, changes, now));
-        trip.push_back(add_events(statements, changes));
-    }
-    add_queue(trip, statements, changes, now);
-    // Only where somebody waits: every notifying transaction takes a lock of the whole server at its commit.
-    Array channels(Type::text), payloads(Type::text);
-    bool wakes = false;
-    for (const Change& change : changes) {
-        if (!change.next) continue;
-        wakes = true;
-        channels.add(channel_of(context.settings, change.name));
-        payloads.add(change.next->text());
-    }
-    if (wakes) trip.push_back(Statement(statements.wake).bind(channels).bind(payloads));
-    trip.emplace_back("COMMIT");
-    return trip;
-}
-
 std::set<LockName> names_asked_for(std::span<const Request> requests) {
     std::set<LockName> names;
     for (const Request& request : requests)
@@ -244,9 +128,9 @@ std::unexpected<Obstacle> unknown(std::string why) {
         Remedy::none, {Errc::outcome_unknown, "the change was sent, and its end is not known: " + std::move(why)}});
 }
 
-std::expected<void, Obstacle> commit(Connection& connection, const std::vector<Statement>& trip, Busy busy,
+std::expected<Trip, Obstacle> commit(Connection& connection, const std::vector<Statement>& trip, Busy busy,
                                      const Budget& budget) {
-    const Trip written = connection.run(trip, budget);
+    Trip written = connection.run(trip, budget);
     if (written.fault) {
         const Fault& fault = *written.fault;
         const bool at_commit = fault.at + 1 == trip.size();
@@ -257,13 +141,69 @@ std::expected<void, Obstacle> commit(Connection& connection, const std::vector<S
     if (std::string_view(PQcmdStatus(written.answers.back().get())) != "COMMIT")
         return std::unexpected(
             Obstacle{Remedy::none, {Errc::store_unavailable, "the server rolled back; nothing was changed"}});
-    return {};
+    return written;
+}
+
+/// What the batch wrote of each lock, in the order of its changes.
+std::vector<base::Bytes> data_of(const std::vector<Change>& changes, Instant now) {
+    std::vector<base::Bytes> data;
+    for (const Change& change : changes) data.push_back(change.record ? sealed(*change.record, now) : base::Bytes{});
+    return data;
+}
+
+std::vector<Statement> writes(const Context& context, const std::vector<Change>& changes,
+                              const std::vector<base::Bytes>& data, Instant now) {
+    const Statements& statements = context.statements;
+    std::vector<Statement> trip;
+    LockRows rows;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        if (!changes[i].record) continue;
+        const auto& held = changes[i].record->held;
+        rows.add(*changes[i].record, data[i],
+                 held && context.keeper != nullptr ? context.keeper->key_for(changes[i].name, held->lease.lock_id)
+                                                   : std::nullopt);
+    }
+    if (!rows.empty()) {
+        rows.bind_to(trip.emplace_back(statements.put_locks), now);
+        trip.push_back(add_events(statements, changes));
+    }
+    add_queue(trip, statements, changes, now);
+    add_wakes(trip, statements, context.settings, changes);
+    trip.emplace_back("COMMIT");
+    return trip;
+}
+
+/// A guess of the clock was a moment ahead when the lock was changed last. Its events stay in the order of time; that
+/// cannot end its lease early, which counts from that moment. With other locks it could.
+Instant judged_at(const View& view) {
+    if (view.locks.size() != 1 || !view.locks.begin()->second) return view.now;
+    const Instant event = view.locks.begin()->second->record.changed_at;
+    return event > view.now && event - view.now <= slewing ? event : view.now;
+}
+
+/// In one round trip. Empty if it takes two, and nothing was changed.
+std::optional<std::expected<Applied, Obstacle>> apply_by_guess(Connection& connection, const Context& context,
+                                                               std::span<const Request> requests,
+                                                               const Budget& budget) {
+    auto guess = Guess::make(context, requests, budget);
+    if (!guess) return std::nullopt;
+    auto done = commit(connection, guess->trip(), context.busy, budget);
+    if (!done) {
+        guess->was_wrong(context);
+        if (done.error().error.code != Errc::outcome_unknown) return std::nullopt;
+        if (!connection.usable()) done.error().remedy = Remedy::ask_again;
+        return std::unexpected(std::move(done.error()));
+    }
+    auto applied = guess->read(context, requests, *done);
+    if (!applied) return std::unexpected(Obstacle{Remedy::none, applied.error()});
+    return std::move(*applied);
 }
 
 }  // namespace
 
 std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
                                             std::span<const Request> requests, const Budget& budget) {
+    if (auto applied = apply_by_guess(connection, context, requests, budget)) return std::move(*applied);
     Batch batch(requests);
     const std::vector<Wanted>& wanted = batch.wanted();
     const bool waits = context.busy == Busy::wait;
@@ -271,7 +211,9 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
         begin_change(), enter(context.statements, budget, waits ? std::nullopt : std::optional(longest_shared_wait))};
     const std::size_t locking = add_locking(trip, context, wanted);
     trip.push_back(ask_view(context.statements, context.clock, wanted, names_asked_for(requests)));
+    const Boottime sent = host_clock().boottime();
     const Trip looked = connection.run(trip, budget);
+    const Boottime received = host_clock().boottime();
 
     // The format comes first: what else a newer one refuses is its own business.
     if (looked.answers.size() > 1) {
@@ -288,25 +230,24 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
     if (auto missed = not_held(wanted, view, locked); !missed.empty())
         return give_up(connection, somebody_has(std::move(missed), context.busy));
     end_orphans(view, context, requests);
+    if (context.knowledge != nullptr) context.knowledge->clock.saw(view.now, sent, received);
+    const Instant now = judged_at(view);
     for (auto& [name, lock] : view.locks) batch.found(name, std::move(lock));
-    Applied applied{batch.run(view.now), *read_identity(looked.answers[1])};
+    Applied applied{batch.run(now), *read_identity(looked.answers[1])};
+    const std::vector<base::Bytes> data = data_of(batch.changes(), now);
     if (batch.changes().empty()) {
         connection.send_only(Statement("ROLLBACK"));
-        return applied;
+    } else {
+        // What was decided after the caller's time is not sent: whoever asked may by now be somebody else.
+        if (budget.over())
+            return give_up(
+                connection,
+                {Remedy::none, {Errc::store_unavailable, "the time for this call is over; nothing was changed"}});
+        if (auto done = commit(connection, writes(context, batch.changes(), data, now), context.busy, budget); !done)
+            return std::unexpected(std::move(done.error()));
     }
-    // What was decided after the caller's time is not sent: whoever asked may by now be somebody else.
-    if (budget.over())
-        return give_up(connection, {Remedy::none,
-                                    {Errc::store_unavailable, "the time for this call is over; nothing was changed"}});
-    if (auto done = commit(connection, writes(context, batch.changes(), view.now), context.busy, budget); !done)
-        return std::unexpected(std::move(done.error()));
+    if (context.knowledge != nullptr) learn(context.knowledge->locks, wanted, batch.changes(), data);
     return applied;
-}
-
-std::string channel_of(const Settings& settings, const LockName& name) {
-    const std::string what = settings.schema + '\0' + name.text();
-    const Digest digest = sha256(bytes_of(what));
-    return "holdfast_" + to_hex(std::span(digest).first(16));
 }
 
 }  // namespace holdfast::stores::postgres

@@ -14,6 +14,7 @@ struct Obstacle {
         none,       ///< Tell the caller.
         repeat,     ///< The server gave way to another transaction: the same again.
         reconnect,  ///< The session ended before anything was committed.
+        ask_again,  ///< The session ended, and nobody knows whether it was committed. Asking again shows it.
         create,     ///< There is no store yet.
         wait,       ///< Somebody else has locked rows of the batch, and nobody was to wait for them.
     };
@@ -30,20 +31,22 @@ struct Applied {
     StoreId store_id;
 };
 
+struct Knowledge;
+
 /// What a Store object is made of, as far as a transaction needs it.
 struct Context {
     const Settings& settings;
     const Statements& statements;
     const Clock& clock;
-    Keeper* keeper = nullptr;  ///< Only with session=on.
+    Keeper* keeper = nullptr;           ///< Only with session=on.
+    Knowledge* knowledge = nullptr;     ///< Only without.
+    std::optional<StoreId> store_id{};  ///< That it has seen.
     Busy busy = Busy::wait;
 };
 
-/// One batch in one transaction: two round trips, or one and a farewell if nothing changes.
+/// One batch in one transaction: one round trip if everything is as expected; otherwise two, or one and a farewell if
+/// nothing changes.
 [[nodiscard]] std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
                                                           std::span<const Request> requests, const Budget& budget);
-
-/// The channel on which whoever opens the lock says whose turn it is.
-[[nodiscard]] std::string channel_of(const Settings& settings, const LockName& name);
 
 }  // namespace holdfast::stores::postgres
