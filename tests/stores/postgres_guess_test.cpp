@@ -3,6 +3,9 @@
 // look before it, has the command number 0 there.
 #include "stores/postgres_fixture.hpp"
 
+#include <atomic>
+#include <thread>
+
 namespace holdfast::tests {
 namespace {
 
@@ -14,6 +17,16 @@ protected:
         return by_hand_("SELECT cmin FROM " + row_of_lock(name)) == "0";
     }
     [[nodiscard]] std::string events() { return by_hand_("SELECT count(*) FROM " + schema_ + ".audit"); }
+
+    /// Whoever has told `wait_for_change` of the ticket hears this.
+    void call(const Acquire& waiting, const std::string& record) {
+        by_hand_("SELECT pg_notify('holdfast_' || encode(substring(sha256(convert_to('" + schema_ +
+                 "', 'UTF8') || '\\x00'::bytea || " + ByHand::bytes(waiting.name.text()) + ") FOR 16), 'hex'), '" +
+                 waiting.as.lock_id.text() + record + "')");
+    }
+    [[nodiscard]] std::string record_of(const LockName& name) {
+        return by_hand_("SELECT encode(data, 'hex') FROM " + row_of_lock(name));
+    }
 
     /// After its first change it knows the server's clock, and guesses.
     const std::unique_ptr<Store> store_ = open();
@@ -61,6 +74,57 @@ TEST_F(PostgresGuess, NobodyPassesTheQueue) {
     EXPECT_EQ(released.lock.waiters, 1U);
     EXPECT_THAT(store_->apply_one(by_alice(mine.name), soon()), RefusedWith(Errc::lock_conflict));
     EXPECT_THAT(other->apply_one(waiting, soon()), Granted());
+}
+
+TEST_F(PostgresGuess, WhoIsCalledTakesTheLockWithoutReadingIt) {
+    const auto other = open();
+    must(other->apply_one(by_bob(lock("another")), soon()));
+    int guessed = 0;
+    for (int i = 0; guessed == 0; ++i) {
+        ASSERT_LT(i, 500);
+        const Acquire mine = by_alice(lock("x"));
+        must(store_->apply_one(mine, soon()));
+        const Acquire waiting = queued(by_bob(mine.name));
+        const Reply refused = other->apply_one(waiting, soon());
+        ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
+        std::jthread waiter([&] {
+            must(other->wait_for_change({mine.name, refused.error().holder->seq, waiting.as.lock_id}, soon()));
+            must(other->apply_one(waiting, soon()));
+        });
+        must(store_->apply_one(release(mine), soon()));
+        waiter.join();
+        guessed += was_guessed(mine.name) ? 1 : 0;
+        must(other->apply_one(release(waiting), soon()));
+    }
+    EXPECT_EQ(by_hand_("SELECT count(*) FROM " + schema_ + ".queue"), "0");
+    sound_lock(*store_, lock("x"), soon());
+}
+
+// Anybody who is logged in can say what a call says.
+TEST_F(PostgresGuess, AFalseCallGivesNobodyTheLock) {
+    const auto other = open();
+    must(other->apply_one(by_bob(lock("another")), soon()));
+    const Acquire mine = by_alice(lock("x"));
+    must(store_->apply_one(mine, soon()));
+    must(store_->apply_one(release(mine), soon()));
+    const std::string free = record_of(mine.name);
+    const Acquire again = by_alice(mine.name);
+    const FencingToken token = must(store_->apply_one(again, soon())).lock.token;
+    for (const std::string& record : {free, record_of(mine.name), std::string("00ff"), std::string("no digits")}) {
+        const Acquire waiting = queued(by_bob(mine.name));
+        EXPECT_THAT(other->apply_one(waiting, soon()), RefusedWith(Errc::lock_conflict));
+        std::atomic<bool> is_called = false;
+        std::jthread waiter([&] {
+            must(other->wait_for_change({mine.name, 0, waiting.as.lock_id}, Deadline::never()));
+            is_called = true;
+        });
+        while (!is_called) call(waiting, record);
+        waiter.join();
+        EXPECT_THAT(other->apply_one(waiting, soon()), RefusedWith(Errc::lock_conflict));
+        must(other->apply_one(cancel(waiting), soon()));
+    }
+    EXPECT_EQ(sound_lock(*store_, mine.name, soon()).token, token);
+    EXPECT_THAT(store_->apply_one(renewal(again), soon()), Granted());
 }
 
 TEST_F(PostgresGuess, ARowThatWasDamagedMeanwhileBlocksItsLock) {

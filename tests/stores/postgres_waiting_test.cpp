@@ -15,10 +15,12 @@ class PostgresWaiting : public PostgresFixture {
 protected:
     /// What the server calls the sessions of this test.
     [[nodiscard]] std::string named() const { return "application_name=" + schema_; }
+    /// How many of them listen: who does asks at once what it is waiting for, and then says nothing more.
+    [[nodiscard]] int listening() { return sessions_that_said("WITH clock %mine AS"); }
     /// How many of them said this last.
-    [[nodiscard]] int sessions_that_said(const std::string& word) {
+    [[nodiscard]] int sessions_that_said(const std::string& words) {
         return std::stoi(by_hand_("SELECT count(*) FROM pg_stat_activity WHERE application_name = '" + schema_ +
-                                  "' AND query LIKE '" + word + " holdfast%'"));
+                                  "' AND query LIKE '" + words + "%'"));
     }
 };
 
@@ -32,7 +34,7 @@ TEST_F(PostgresWaiting, AReleaseWakesTheFirstInLineLongBeforeItWouldLook) {
         const Reply refused = waiter->apply_one(wanted, soon());
         ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
         std::jthread releaser([&] {
-            while (sessions_that_said("LISTEN") == 0) std::this_thread::yield();
+            while (listening() == 0) std::this_thread::yield();
             EXPECT_THAT(holder->apply_one(release(held), soon()), Granted());
         });
         ASSERT_THAT(waiter->wait_for_change({lock("l"), refused.error().holder->seq, wanted.as.lock_id}, soon()),
@@ -51,8 +53,8 @@ TEST_F(PostgresWaiting, NobodyListensWhenNobodyWaits) {
         must(store->wait_for_change({lock("l"), refused.error().holder->seq, wanted.as.lock_id},
                                     Deadline::in(host_clock(), 20ms)));
     // It is said without waiting for the answer, and must be heard soon.
-    while (sessions_that_said("UNLISTEN") != 1) std::this_thread::yield();
-    EXPECT_EQ(sessions_that_said("LISTEN"), 0);
+    while (sessions_that_said("UNLISTEN holdfast") != 1) std::this_thread::yield();
+    EXPECT_EQ(listening(), 0);
 }
 
 TEST_F(PostgresWaiting, AStopRequestEndsAWaitAtOnce) {

@@ -178,7 +178,8 @@ bool Connection::take_answer(const Awaited& awaited, Trip& trip, const Budget& b
     if (PQresultStatus(result) == PGRES_FATAL_ERROR && !trip.fault) {
         trip.fault = Fault{awaited.at, std::string(field(result, PG_DIAG_SQLSTATE)),
                            scrubbed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
-                           field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR"};
+                           field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR",
+                           std::string(field(result, PG_DIAG_CONSTRAINT_NAME))};
         if (trip.fault->silent()) trip.fault = broken(awaited.at, budget);
         if (trip.fault->fatal) usable_ = false;
         if (trip.fault->is_strangers()) pooled_ = true;

@@ -28,10 +28,11 @@ private:
 
 /// Why a trip to the server did not bring all its answers.
 struct Fault {
-    std::size_t at = 0;      ///< Which statement was refused, or not answered.
-    std::string sqlstate{};  ///< Empty if the server said nothing: the connection broke, or time was over.
-    std::string message{};   ///< Without secrets.
-    bool fatal = false;      ///< The server ended the session.
+    std::size_t at = 0;        ///< Which statement was refused, or not answered.
+    std::string sqlstate{};    ///< Empty if the server said nothing: the connection broke, or time was over.
+    std::string message{};     ///< Without secrets.
+    bool fatal = false;        ///< The server ended the session.
+    std::string constraint{};  ///< That was violated, if it has a name.
 
     [[nodiscard]] bool silent() const { return sqlstate.empty(); }
     /// The session does not keep what it was given, or keeps what it was not: it is another one than before. Nothing

@@ -3,6 +3,7 @@
 #include "stores/batch/server_clock.hpp"
 #include "stores/postgres/transaction.hpp"
 
+#include <map>
 #include <unordered_map>
 
 /// Most requests are about a lock that nobody else has touched since this process did, or that was never used. Then the
@@ -18,24 +19,38 @@ public:
         base::Bytes data{};  ///< The record as it was written. Empty for a lock that was never used.
     };
 
+    /// Of somebody who waits through this object.
+    struct Place {
+        kernel::Ticket ticket;
+        Instant written_at{};
+    };
+
     /// Absent if it is better to read. A lock that nothing is known of is taken for one that was never used, unless
     /// that was wrong just now.
     [[nodiscard]] std::optional<Lock> guess(const LockName& name);
     void remember(Lock lock);
     /// Others use it, too.
     void avoid(const LockName& name);
+    [[nodiscard]] bool is_avoided(const LockName& name);
     /// A lock that was taken for a new one is not.
     void took_for_new();
+
+    [[nodiscard]] std::optional<Place> place_of(const LockId& ticket);
+    void joined(Place place);
+    void left(const LockId& ticket);
 
 private:
     using Locks = std::unordered_map<std::string, std::optional<Lock>>;
     void keep(const std::string& name, std::optional<Lock> lock);
+    /// Needs mutex_. Null if nothing is known.
+    [[nodiscard]] const std::optional<Lock>* find(const LockName& name) const;
 
     std::mutex mutex_;
     /// Guarded by mutex_. When the newer ones have become too many, the older ones go and they take their place.
     Locks newer_{};
     Locks older_{};
-    int reads_first_ = 0;  ///< Guarded by mutex_. How many more unknown locks are not guessed at.
+    std::map<LockId, Place> places_{};  ///< Guarded by mutex_.
+    int reads_first_ = 0;               ///< Guarded by mutex_. How many more unknown locks are not guessed at.
 };
 
 /// What a Store object remembers between batches.
@@ -68,8 +83,12 @@ private:
     std::vector<Statement> trip_{};
 };
 
-/// Remembers what a batch has left, and avoids guesses at locks that it could not change.
+/// A guess of the clock was a moment ahead when the lock was changed last. Its events stay in the order of time; that
+/// cannot end its lease early, which counts from that moment. In a batch with other locks it could end theirs.
+[[nodiscard]] Instant not_before(const kernel::Record& record, Instant now);
+
+/// Remembers what a batch has left that was decided at `now`, and avoids guesses at locks that it could not change.
 void learn(Memory& memory, std::span<const Wanted> wanted, std::span<const Change> changes,
-           std::span<const base::Bytes> data);
+           std::span<const base::Bytes> data, Instant now);
 
 }  // namespace holdfast::stores::postgres

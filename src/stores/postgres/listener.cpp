@@ -23,21 +23,22 @@ Listener::Listener(const Settings& settings) : settings_(settings), nudged_(even
 
 Listener::~Listener() = default;
 
-std::unique_ptr<Listener::Place> Listener::enter(const std::string& channel, const std::string& payload) {
+std::unique_ptr<Listener::Place> Listener::enter(const std::string& channel, const std::string& call,
+                                                 const Statement& question) {
     Lock lock(mutex_);
     const auto sleeper = sleepers_.emplace(sleepers_.end());
     sleeper->channel = channel;
-    sleeper->payload = payload;
+    sleeper->call = call;
     auto place = std::make_unique<Place>(*this, sleeper);
     if (channel.empty() || channels_.contains(channel) || pooled_ || real_time() < next_attempt_) return place;
     borrow(lock);
-    if (!channels_.contains(channel) && !pooled_) listen(lock, channel);
+    if (!channels_.contains(channel) && !pooled_) place->seen = listen(lock, channel, question);
     give_back();
     return place;
 }
 
 /// Under the lock, which is let go while the network is waited for.
-void Listener::listen(Lock& lock, const std::string& channel) {
+std::optional<Rows> Listener::listen(Lock& lock, const std::string& channel, const Statement& question) {
     std::set<std::string> all = channels_;
     lock.unlock();
     const Budget budget = Budget::of(patience);
@@ -50,9 +51,15 @@ void Listener::listen(Lock& lock, const std::string& channel) {
         for (const std::string& other : all) trip.emplace_back(fmt::format("LISTEN {}", other));
     }
     const bool pooled = connection_ && connection_->is_pooled();
+    // Committed before the question is asked: what happens in between is heard, or seen.
+    trip.emplace_back("BEGIN");
     trip.emplace_back(fmt::format("LISTEN {}", channel));
+    trip.emplace_back("COMMIT");
+    trip.push_back(question);
     // Behind a pooler it would be somebody else who hears it.
-    const bool heard = connection_ && !pooled && !connection_->run(trip, budget).fault;
+    Trip asked;
+    if (connection_ && !pooled) asked = connection_->run(trip, budget);
+    const bool heard = asked.answers.size() == trip.size();
     if (!heard) connection_.reset();
     lock.lock();
     pooled_ = pooled;
@@ -61,6 +68,7 @@ void Listener::listen(Lock& lock, const std::string& channel) {
     else
         channels_.clear();
     if (!heard) next_attempt_ = real_time() + pause_after_failure;
+    return heard ? std::optional(std::move(asked.answers.back())) : std::nullopt;
 }
 
 void Listener::leave(std::list<Sleeper>::iterator sleeper) {
@@ -83,21 +91,21 @@ bool Listener::hears(std::list<Sleeper>::iterator sleeper) {
     return channels_.contains(sleeper->channel);
 }
 
-bool Listener::sleep(Sleeper& sleeper, milliseconds time, const std::stop_token& stop) {
+std::optional<std::string> Listener::sleep(Sleeper& sleeper, milliseconds time, const std::stop_token& stop) {
     const Boottime until = real_time() + time;
     const std::stop_callback wake(stop, [this] { nudge(); });
     Lock lock(mutex_);
-    while (!sleeper.woken && !stop.stop_requested() && real_time() < until) {
+    while (!sleeper.heard && !stop.stop_requested() && real_time() < until) {
         const auto may_watch = [&] { return !borrowed_ && wanted_ == 0 && channels_.contains(sleeper.channel); };
         if (may_watch()) {
             watch(lock, until);
             continue;
         }
         sleeper.asleep = true;
-        sleeper.called.wait_for(lock, stop, until - real_time(), [&] { return sleeper.woken || may_watch(); });
+        sleeper.called.wait_for(lock, stop, until - real_time(), [&] { return sleeper.heard || may_watch(); });
         sleeper.asleep = false;
     }
-    return sleeper.woken;
+    return sleeper.heard;
 }
 
 /// Sleeps on the connection, for everybody, and calls those whose turn it is.
@@ -114,8 +122,8 @@ void Listener::watch(Lock& lock, Boottime until) {
     lock.lock();
     for (Sleeper& sleeper : sleepers_)
         for (const auto& [channel, payload] : heard) {
-            if (sleeper.channel != channel || sleeper.payload != payload) continue;
-            sleeper.woken = true;
+            if (sleeper.channel != channel || !payload.starts_with(sleeper.call)) continue;
+            sleeper.heard = payload.substr(sleeper.call.size());
             sleeper.called.notify_one();
         }
     if (gone) {
@@ -142,7 +150,7 @@ void Listener::give_back() {
         returned_.notify_one();
         return;
     }
-    const auto next = std::ranges::find_if(sleepers_, [](const Sleeper& s) { return s.asleep && !s.woken; });
+    const auto next = std::ranges::find_if(sleepers_, [](const Sleeper& s) { return s.asleep && !s.heard; });
     if (next != sleepers_.end()) next->called.notify_one();
 }
 

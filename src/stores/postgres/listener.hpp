@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 
@@ -20,9 +21,9 @@ namespace holdfast::stores::postgres {
 class Listener {
     struct Sleeper {
         std::string channel{};
-        std::string payload{};
-        bool woken = false;
-        bool asleep = false;  ///< Waits, without watching the connection.
+        std::string call{};
+        std::optional<std::string> heard{};  ///< What followed the call, once it has come.
+        bool asleep = false;                 ///< Waits, without watching the connection.
         std::condition_variable_any called{};
     };
 
@@ -36,14 +37,16 @@ public:
     class Place {
     public:
         Place(Listener& listener, std::list<Sleeper>::iterator sleeper) : listener_(listener), sleeper_(sleeper) {}
+        /// What was answered after it was taken, if it was asked on the way.
+        std::optional<Rows> seen{};
         Place(const Place&) = delete;
         Place& operator=(const Place&) = delete;
         ~Place() { listener_.leave(sleeper_); }
 
         /// Whether a wake-up can come at all.
         [[nodiscard]] bool hears() const { return listener_.hears(sleeper_); }
-        /// True when woken; false when the time is over or `stop` was requested.
-        [[nodiscard]] bool sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
+        /// What followed the call, when woken; nothing when the time is over or `stop` was requested.
+        [[nodiscard]] std::optional<std::string> sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
             return listener_.sleep(*sleeper_, time, stop);
         }
 
@@ -52,18 +55,21 @@ public:
         std::list<Sleeper>::iterator sleeper_;
     };
 
-    /// Somebody who waits for `payload` on `channel`; on no channel, for nothing but the time.
-    [[nodiscard]] std::unique_ptr<Place> enter(const std::string& channel, const std::string& payload);
+    /// Somebody who waits for a payload that begins with `call` on `channel`; on no channel, for nothing but the time.
+    /// If the server has to be told, it is asked `question` in the same breath.
+    [[nodiscard]] std::unique_ptr<Place> enter(const std::string& channel, const std::string& call,
+                                               const Statement& question);
 
 private:
     using Lock = std::unique_lock<std::mutex>;
 
     void leave(std::list<Sleeper>::iterator sleeper);
     [[nodiscard]] bool hears(std::list<Sleeper>::iterator sleeper);
-    [[nodiscard]] bool sleep(Sleeper& sleeper, std::chrono::milliseconds time, const std::stop_token& stop);
+    [[nodiscard]] std::optional<std::string> sleep(Sleeper& sleeper, std::chrono::milliseconds time,
+                                                   const std::stop_token& stop);
     void borrow(Lock& lock);
     void give_back();
-    void listen(Lock& lock, const std::string& channel);
+    [[nodiscard]] std::optional<Rows> listen(Lock& lock, const std::string& channel, const Statement& question);
     void watch(Lock& lock, Boottime until);
     void nudge() const;
 

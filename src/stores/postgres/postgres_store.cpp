@@ -2,6 +2,7 @@
 
 #include "kernel/step.hpp"
 #include "stores/batch/gathering.hpp"
+#include "stores/batch/sealed.hpp"
 #include "stores/postgres/examine.hpp"
 #include "stores/postgres/guess.hpp"
 #include "stores/postgres/keeper.hpp"
@@ -10,6 +11,7 @@
 #include "stores/postgres/schema.hpp"
 #include "stores/postgres/transaction.hpp"
 #include "stores/postgres/writing.hpp"
+#include "values/hex.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -112,20 +114,28 @@ public:
 
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
         // The place comes first, then the look: what is said in between is not missed.
-        const auto place = listener_.enter(watch.ticket ? channel_of(settings_, watch.name) : "",
-                                           watch.ticket ? watch.ticket->text() : "");
+        const auto place =
+            listener_.enter(watch.ticket ? channel_of(settings_, watch.name) : "",
+                            watch.ticket ? watch.ticket->text() : "", ask_watch(statements_, clock_, watch));
+        std::optional<bool> has_come;
+        if (place->seen) has_come = read_watch(*place->seen, watch);
         milliseconds pause{20};
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
-            // A look that is cut off by the end of the wait is no failure of the store.
-            const auto seen = look({ask_watch(statements_, clock_, watch)},
-                                   Budget::of(std::max(deadline.remaining(clock_), milliseconds{200})));
-            if (!seen && deadline.passed(clock_)) return {};
-            if (!seen) return std::unexpected(seen.error());
-            if (*seen ? read_watch((*seen)->front(), watch) : watch.ticket.has_value() || watch.seen_seq != 0)
-                return {};
+            if (!has_come) {
+                const auto seen = look_at(watch, deadline);
+                // A look that is cut off by the end of the wait is no failure of the store.
+                if (!seen && deadline.passed(clock_)) return {};
+                if (!seen) return std::unexpected(seen.error());
+                has_come = *seen;
+            }
+            if (*has_come) return {};
+            has_come.reset();
             pause = place->hears() ? longest_sleep : std::min(pause * 2, longest_sleep);
             const milliseconds time = std::min(deadline.remaining(clock_), between(pause / 2, pause));
-            if (place->sleep(time, watch.stop)) return {};
+            if (const auto heard = place->sleep(time, watch.stop)) {
+                learn_from_call(watch.name, *heard);
+                return {};
+            }
         }
         return {};
     }
@@ -223,6 +233,17 @@ private:
         }
     }
 
+    /// Who was called is told what the lock is now, and need not read it. It may be said by anybody: what is written
+    /// must fit to what is there.
+    void learn_from_call(const LockName& name, const std::string& heard) {
+        const auto now = clock_.judges() ? clock_.judges() : knowledge_.clock.on_arrival();
+        base::Bytes data(heard.size() / 2);
+        if (!now || data.empty() || !from_hex(heard, data)) return;
+        auto record = unsealed_record(data, name, *now);
+        if (record && !record->moved && !record->value.held)
+            knowledge_.locks.remember({std::move(record->value), std::move(data)});
+    }
+
     /// Lets go of the advisory lock of a lease that this request has not got, or has ended.
     void release_session(const Request& request, const Reply& reply) {
         if (const auto* acquire = std::get_if<Acquire>(&request)) {
@@ -236,6 +257,14 @@ private:
         } else if (const auto* transfer = std::get_if<Transfer>(&request)) {
             if (reply) keeper_.let_go(transfer->name, transfer->as.lock_id);
         }
+    }
+
+    /// Whether what the watch waits for may have happened.
+    Result<bool> look_at(const Watch& watch, Deadline deadline) {
+        const auto seen = look({ask_watch(statements_, clock_, watch)},
+                               Budget::of(std::max(deadline.remaining(clock_), milliseconds{200})));
+        if (!seen) return std::unexpected(seen.error());
+        return *seen ? read_watch((*seen)->front(), watch) : watch.ticket.has_value() || watch.seen_seq != 0;
     }
 
     /// Reads one moment of the store, in one round trip. Empty if nobody has created it.

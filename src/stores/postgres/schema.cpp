@@ -77,7 +77,7 @@ bool is_missing(const Fault& fault) { return fault.sqlstate == "42P01" || fault.
 
 Result<void> create_store(Connection& connection, const Settings& settings, const Budget& budget) {
     const std::string time = std::to_string(std::max<std::int64_t>(budget.left().count() * 9 / 10, 1));
-    std::vector<Statement> look{begin_change()};
+    std::vector<Statement> look{Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")};
     look.push_back(Statement("SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
                              "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
                              "set_config('statement_timeout', $1, true)")

@@ -99,16 +99,24 @@ Statements::Statements(const Settings& settings) {
         "WHERE l.name = n.name AND l.data = n.was AND l.token = n.was_token AND "
         "l.lock_id IS NOT DISTINCT FROM n.was_lock_id RETURNING 1) {}",
         s, lock_settings, lock_arrays, lock_columns, all_done);
+    drop_known = fmt::format(
+        "WITH done AS (DELETE FROM {}.queue AS q USING unnest($1::bytea[], $2::uuid[], $3::bytea[]) AS n (name, id, "
+        "data) "
+        "WHERE q.name = n.name AND q.lock_id = n.id AND q.data = n.data RETURNING 1) {}",
+        s, all_done);
     confirm = fmt::format(
         "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
-        "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[], $7::text[]) AS w (name, alone, last_seq, channel)) "
+        "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[], $7::text[]) AS w (name, below, last_seq, channel)) "
         "SELECT w.name, CASE WHEN w.queued THEN (SELECT count(*) FROM {0}.queue AS q WHERE q.name = w.name AND {2}) "
-        "ELSE 0 END, CASE WHEN clock.now BETWEEN $2::int8 AND $3::int8 AND (w.alone = 0 OR w.queued IS NULL) "
+        "ELSE 0 END, CASE WHEN clock.now BETWEEN $2::int8 AND $3::int8 AND (w.below IS NULL OR w.queued IS NULL OR "
+        "(SELECT true "
+        "FROM {0}.queue AS q WHERE q.name = w.name AND q.number < w.below LIMIT 1) IS NULL) "
         "AND (w.last_seq IS NULL OR (SELECT true FROM {0}.audit AS a WHERE a.name = w.name AND a.seq > w.last_seq "
         "LIMIT 1) IS NULL) AND (SELECT m.store_id = $8::uuid AND m.format = $9::int8 FROM {0}.meta AS m "
         "WHERE m.id = 1) THEN 0 ELSE {0}.not_as_expected() END, CASE WHEN w.queued AND w.channel IS NOT NULL THEN "
-        "(SELECT pg_notify(w.channel, head.id) FROM (SELECT q.lock_id::text AS id FROM {0}.queue AS q "
-        "WHERE q.name = w.name AND {2} ORDER BY q.number LIMIT 1) AS head) END FROM wanted AS w, clock",
+        "(SELECT pg_notify(w.channel, head.id || encode(l.data, 'hex')) FROM (SELECT q.lock_id::text AS id "
+        "FROM {0}.queue AS q WHERE q.name = w.name AND {2} ORDER BY q.number LIMIT 1) AS head, {0}.locks AS l "
+        "WHERE l.name = w.name) END FROM wanted AS w, clock",
         s, clock_text, lives);
     put_tickets = fmt::format(
         "INSERT INTO {}.queue AS q (name, number, lock_id, holder, expires_at, data, written_at) "
@@ -127,6 +135,10 @@ Statements::Statements(const Settings& settings) {
         "$8::text[], $9::text[], $10::text[], $11::bytea[])",
         s);
     wake = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS n (channel, payload)";
+
+    begin_change = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+    commit = "COMMIT";
+    need_not_last = "SET LOCAL synchronous_commit TO off";
 
     list = fmt::format(
         "WITH {1} SELECT l.name, l.token, l.lock_id, l.data, clock.now, "
@@ -150,8 +162,6 @@ Statements::Statements(const Settings& settings) {
         "FROM {0}.locks AS l, clock WHERE l.name = $2::bytea",
         s, clock_text, lives);
 }
-
-Statement begin_change() { return Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"); }
 
 Statement begin_look() { return Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); }
 

@@ -34,17 +34,25 @@ struct Statements {
     RepeatedText put_new;
     /// The same, with $16 data, $17 token and $18 lock_id that the rows must have until then.
     RepeatedText put_known;
-    /// After those two, in a statement of its own, which sees what was committed before the rows were ours: $1 the
+    /// $1 names, $2 lock_ids, $3 data that the tickets must have.
+    RepeatedText drop_known;
+    /// After those three, in a statement of its own, which sees what was committed before the rows were ours: $1 the
     /// test's clock or NULL, between $2 and $3 now, $4 names, $5 1 where nobody may wait for the lock, $6 for a new
     /// lock the number of its last event, $7 for a lock that is free now the channel on which the next in line is
     /// called, $8 store_id, $9 format. Answers names and how many wait for each.
     ///
-    /// All three fail, which undoes the transaction, unless everything is as it must be.
+    /// All four fail, which undoes the transaction, unless everything is as it must be.
     RepeatedText confirm;
     RepeatedText put_tickets;
     RepeatedText drop_tickets;  ///< $1 names, $2 lock_ids.
     RepeatedText add_events;
     RepeatedText wake;  ///< $1 channels, $2 payloads.
+
+    RepeatedText begin_change;
+    RepeatedText commit;
+    /// For a transaction that only gives somebody a place in the queue: a crash of the server ends the place, and who
+    /// waits takes another one.
+    RepeatedText need_not_last;
 
     /// $1 clock or NULL, $2 first name, $3 end of names, $4 1 with free ones, $5 changed since or NULL.
     std::string list;
@@ -59,8 +67,7 @@ struct Statements {
 /// would block the locks that it was about to change.
 inline constexpr std::chrono::milliseconds longest_pause{5000};
 
-/// BEGIN for changes, and for reading one moment of everything.
-[[nodiscard]] Statement begin_change();
+/// BEGIN for reading one moment of everything.
 [[nodiscard]] Statement begin_look();
 /// No wait for a row takes longer than `longest_wait`, if that is given.
 [[nodiscard]] Statement enter(const Statements& statements, const Budget& budget,

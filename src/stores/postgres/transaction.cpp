@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <random>
 #include <set>
 
 namespace holdfast::stores::postgres {
@@ -105,7 +106,9 @@ void end_orphans(View& view, const Context& context, std::span<const Request> re
 /// A fault before COMMIT was sent: the server has undone everything, or will.
 Obstacle obstacle_of(const Fault& fault, Busy busy) {
     Error error = error_of(fault, "use the locks");
-    if (fault.sqlstate == "40001" || fault.sqlstate == "40P01" || fault.is_strangers())
+    // Two who joined a queue at once chose the same number.
+    const bool met_in_queue = fault.sqlstate == "23505" && fault.constraint == "queue_pkey";
+    if (fault.sqlstate == "40001" || fault.sqlstate == "40P01" || met_in_queue || fault.is_strangers())
         return {Remedy::repeat, std::move(error)};
     if (fault.silent() || fault.fatal) return {Remedy::reconnect, std::move(error)};
     const bool timed_out = fault.sqlstate == "55P03";
@@ -167,18 +170,16 @@ std::vector<Statement> writes(const Context& context, const std::vector<Change>&
         rows.bind_to(trip.emplace_back(statements.put_locks), now);
         trip.push_back(add_events(statements, changes));
     }
+    if (rows.empty()) trip.emplace_back(statements.need_not_last);
     add_queue(trip, statements, changes, now);
-    add_wakes(trip, statements, context.settings, changes);
-    trip.emplace_back("COMMIT");
+    add_wakes(trip, statements, context.settings, changes, data);
+    trip.emplace_back(statements.commit);
     return trip;
 }
 
-/// A guess of the clock was a moment ahead when the lock was changed last. Its events stay in the order of time; that
-/// cannot end its lease early, which counts from that moment. With other locks it could.
 Instant judged_at(const View& view) {
-    if (view.locks.size() != 1 || !view.locks.begin()->second) return view.now;
-    const Instant event = view.locks.begin()->second->record.changed_at;
-    return event > view.now && event - view.now <= slewing ? event : view.now;
+    const bool one = view.locks.size() == 1 && view.locks.begin()->second;
+    return one ? not_before(view.locks.begin()->second->record, view.now) : view.now;
 }
 
 /// In one round trip. Empty if it takes two, and nothing was changed.
@@ -199,16 +200,67 @@ std::optional<std::expected<Applied, Obstacle>> apply_by_guess(Connection& conne
     return std::move(*applied);
 }
 
+/// Whether all that changes is that somebody stands in line now.
+bool only_queues(const std::vector<Change>& changes) {
+    return changes.size() == 1 && !changes[0].record && changes[0].dropped.empty() && changes[0].put.size() == 1;
+}
+
+/// Several join at once who have seen the same last number, and each needs one of its own behind it.
+std::uint64_t some_distance() {
+    static thread_local std::minstd_rand random(std::random_device{}());
+    return std::uniform_int_distribution<std::uint64_t>(0, 1 << 16)(random);
+}
+
+/// A place in the queue of a lock that others use is taken without locking the row, so that nobody who is about to take
+/// or give back the lock waits for those who come. Only the numbers must differ, which an index sees to. Who looks at
+/// the lock after that, as everybody does who waits, misses nothing. Empty if there is something else to do.
+std::optional<std::expected<Applied, Obstacle>> join_queue(Connection& connection, const Context& context,
+                                                           std::span<const Request> requests, const Budget& budget) {
+    const auto* const acquire = requests.size() == 1 ? std::get_if<Acquire>(&requests[0]) : nullptr;
+    if (context.knowledge == nullptr || acquire == nullptr || !acquire->ticket || !acquire->unless_held.empty())
+        return std::nullopt;
+    Memory& memory = context.knowledge->locks;
+    if (!memory.is_avoided(acquire->name) || memory.place_of(acquire->as.lock_id)) return std::nullopt;
+    Batch batch(requests);
+    const Trip looked = connection.run(
+        std::vector<Statement>{Statement(context.statements.begin_change), enter(context.statements, budget),
+                               ask_view(context.statements, context.clock, batch.wanted(), {acquire->name})},
+        budget);
+    const auto something_else = [&] {
+        connection.send_only(Statement("ROLLBACK"));
+        return std::nullopt;
+    };
+    const auto identity = looked.fault ? Result<StoreId>(std::unexpected(error_of(*looked.fault, "use the locks")))
+                                       : read_identity(looked.answers[1]);
+    if (!identity) return something_else();
+    View view = read_view(looked.answers.back());
+    if (view.bound.contains(acquire->name)) return something_else();
+    for (auto& [name, lock] : view.locks) {
+        if (lock) lock->last_number += some_distance();
+        batch.found(name, std::move(lock));
+    }
+    Applied applied{batch.run(view.now), *identity};
+    if (!only_queues(batch.changes()) || budget.over()) return something_else();
+    const auto data = data_of(batch.changes(), view.now);
+    const auto done = commit(connection, writes(context, batch.changes(), data, view.now), context.busy, budget);
+    if (!done && done.error().error.code != Errc::outcome_unknown) return std::nullopt;
+    if (!done) return std::unexpected(done.error());
+    learn(memory, batch.wanted(), batch.changes(), data, view.now);
+    return applied;
+}
+
 }  // namespace
 
 std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
                                             std::span<const Request> requests, const Budget& budget) {
     if (auto applied = apply_by_guess(connection, context, requests, budget)) return std::move(*applied);
+    if (auto applied = join_queue(connection, context, requests, budget)) return std::move(*applied);
     Batch batch(requests);
     const std::vector<Wanted>& wanted = batch.wanted();
     const bool waits = context.busy == Busy::wait;
     std::vector<Statement> trip{
-        begin_change(), enter(context.statements, budget, waits ? std::nullopt : std::optional(longest_shared_wait))};
+        Statement(context.statements.begin_change),
+        enter(context.statements, budget, waits ? std::nullopt : std::optional(longest_shared_wait))};
     const std::size_t locking = add_locking(trip, context, wanted);
     trip.push_back(ask_view(context.statements, context.clock, wanted, names_asked_for(requests)));
     const Boottime sent = host_clock().boottime();
@@ -246,7 +298,7 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
         if (auto done = commit(connection, writes(context, batch.changes(), data, now), context.busy, budget); !done)
             return std::unexpected(std::move(done.error()));
     }
-    if (context.knowledge != nullptr) learn(context.knowledge->locks, wanted, batch.changes(), data);
+    if (context.knowledge != nullptr) learn(context.knowledge->locks, wanted, batch.changes(), data, now);
     return applied;
 }
 

@@ -14,6 +14,9 @@ std::string shown(const std::string& text) {
     return text.find('\0') == std::string::npos && is_utf8(text) ? text : printable(text);
 }
 
+/// What the next in line is told: that it is called, and what the lock is now, if that was just written.
+std::string call_for(const LockId& next, const base::Bytes& data) { return next.text() + to_hex(data); }
+
 }  // namespace
 
 void LockRows::add(const kernel::Record& record, base::ByteView data, std::optional<std::int64_t> session_key) {
@@ -97,15 +100,16 @@ void add_queue(std::vector<Statement>& trip, const Statements& statements, const
 }
 
 void add_wakes(std::vector<Statement>& trip, const Statements& statements, const Settings& settings,
-               const std::vector<Change>& changes) {
+               const std::vector<Change>& changes, const std::vector<base::Bytes>& data) {
     // Only where somebody waits: every notifying transaction takes a lock of the whole server at its commit.
     Array channels(Type::text), payloads(Type::text);
     bool wakes = false;
-    for (const Change& change : changes) {
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        const Change& change = changes[i];
         if (!change.next) continue;
         wakes = true;
         channels.add(channel_of(settings, change.name));
-        payloads.add(change.next->text());
+        payloads.add(call_for(*change.next, data[i]));
     }
     if (wakes) trip.push_back(Statement(statements.wake).bind(channels).bind(payloads));
 }

@@ -30,9 +30,10 @@ private:
 [[nodiscard]] Statement add_events(const Statements& statements, const std::vector<Change>& changes);
 void add_queue(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes,
                Instant now);
-/// Calls those whose turn it is.
+/// Calls those whose turn it is: the payload is the lock_id of the ticket, and behind it in hexadecimal digits the
+/// record of the lock, if that was written. `data` are the records of the changes.
 void add_wakes(std::vector<Statement>& trip, const Statements& statements, const Settings& settings,
-               const std::vector<Change>& changes);
+               const std::vector<Change>& changes, const std::vector<base::Bytes>& data);
 
 /// The channel on which whoever opens the lock says whose turn it is.
 [[nodiscard]] std::string channel_of(const Settings& settings, const LockName& name);
