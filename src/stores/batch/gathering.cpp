@@ -3,7 +3,9 @@
 #include "kernel/step.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <iterator>
 
 namespace holdfast::stores {
 namespace {
@@ -33,14 +35,39 @@ bool asks_for(const Request& request, const std::vector<LockName>& locks) {
 }  // namespace
 
 /// One call of `apply`. Its caller may be gone when the answer comes.
-struct Gathering::Call {
+///
+/// Each sleeps by itself. If all slept on the gathering's mutex, who is woken would sleep once more until those who
+/// were woken with it have let go of that.
+class Gathering::Call {
+public:
     enum class State { waiting, taken, answered, failed };
 
+    Call(std::span<const Request> asked, Deadline until) : requests(asked.begin(), asked.end()), deadline(until) {}
+
+    void nudge() {
+        {
+            const std::scoped_lock lock(mutex_);
+            nudged_ = true;
+        }
+        nudged_now_.notify_one();
+    }
+    /// Until it is nudged, or was since it slept last.
+    void sleep(milliseconds most) {
+        std::unique_lock lock(mutex_);
+        nudged_now_.wait_for(lock, most, [&] { return nudged_; });
+        nudged_ = false;
+    }
+
     std::vector<Request> requests;
-    Deadline deadline;
-    State state = State::waiting;                               ///< Guarded by mutex_, as all of it.
+    const Deadline deadline;
+    /// Taken under the gathering's mutex; answered or failed by who took it.
+    std::atomic<State> state = State::waiting;
     Result<std::vector<Reply>> replies = std::vector<Reply>{};  ///< When answered.
-    std::condition_variable changed{};
+
+private:
+    std::mutex mutex_{};
+    bool nudged_ = false;  ///< Guarded by mutex_.
+    std::condition_variable nudged_now_{};
 };
 
 /// A batch that is under way, until this goes.
@@ -95,7 +122,7 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
         return std::unexpected(std::move(attempt.error().error));
     }
 
-    const auto call = std::make_shared<Call>(std::vector<Request>(requests.begin(), requests.end()), deadline);
+    const auto call = std::make_shared<Call>(requests, deadline);
     waiting_.push_back(call);
     const Deadline with_room = Deadline::in(host_clock(), patience_with_room);
     const Deadline patience = Deadline::in(host_clock(), longest_gathering);
@@ -103,33 +130,32 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
         const bool has_room = under_way_ < most_under_way && with_room.passed(host_clock());
         return is_worth_it(waiting_.size()) || has_room || patience.passed(host_clock());
     };
-    const auto sleep = [&](milliseconds most) {
-        call->changed.wait_for(lock, std::min(deadline.remaining(clock_), most));
-    };
+    const auto sleep = [&](milliseconds most) { call->sleep(std::min(deadline.remaining(clock_), most)); };
     while (call->state == State::waiting && !may_go()) {
         if (deadline.passed(clock_) && withdraw(call))
             return fail(Errc::store_unavailable, "the store is busy with other requests; nothing was changed");
         // Where there is room the first in line goes soon, with all the others. Otherwise it is told when there is.
         const bool goes_soon = under_way_ < most_under_way && waiting_.front() == call;
+        lock.unlock();
         sleep(goes_soon ? patience_with_room : longest_gathering);
+        if (call->state != State::waiting) break;
+        lock.lock();
     }
-    if (call->state == State::waiting) {
+    // Only under the lock it is sure that nobody takes it.
+    if (lock.owns_lock() && call->state == State::waiting) {
         Group group = take(call);
         const std::size_t calls = group.size();
         enter(calls);
         lock.unlock();
-        {
-            const UnderWay until_here(*this, calls);
-            lead(std::move(group));
-        }
-        lock.lock();
+        const UnderWay until_here(*this, calls);
+        lead(std::move(group));
     }
+    if (lock.owns_lock()) lock.unlock();
     while (call->state == State::taken) {
         if (deadline.passed(clock_)) return unknown();
         sleep(longest_sleep);
     }
     if (call->state == State::answered) return std::move(call->replies);
-    lock.unlock();
     return alone_(requests, deadline);
 }
 
@@ -163,7 +189,7 @@ void Gathering::lead(Group group) {
         // The others go on without those whose locks are busy. Once: who meets the next such lock waits by himself.
         if (!attempt && attempt.error().busy && send_away(group, attempt.error().busy_locks) && !group.empty())
             attempt = ask(group);
-        arrive(group, attempt);
+        arrive(group, std::move(attempt));
     } catch (...) {
         // Nobody may be left waiting for ever.
         arrive(group, std::unexpected(Setback{unknown().error()}));
@@ -183,34 +209,32 @@ Gathering::Attempt Gathering::ask(const Group& group) {
 }
 
 bool Gathering::send_away(Group& group, const std::vector<LockName>& locks) {
-    const std::scoped_lock lock(mutex_);
     const auto away = std::ranges::stable_partition(group, [&](const auto& call) {
         return std::ranges::none_of(call->requests, [&](const Request& one) { return asks_for(one, locks); });
     });
     for (const auto& call : away) {
         call->state = Call::State::failed;
-        call->changed.notify_one();
+        call->nudge();
     }
     const bool any = !away.empty();
     group.erase(away.begin(), away.end());
     return any;
 }
 
-void Gathering::arrive(const Group& group, const Attempt& attempt) {
-    const std::scoped_lock lock(mutex_);
+void Gathering::arrive(const Group& group, Attempt attempt) {
     const bool is_unknown = !attempt && attempt.error().error.code == Errc::outcome_unknown;
     const bool is_shared = attempt || is_unknown || (group.size() == 1 && !attempt.error().busy);
     std::size_t at = 0;
     for (const auto& call : group) {
         if (is_shared && attempt) {
-            const auto begin = attempt->begin() + static_cast<std::ptrdiff_t>(at);
+            const auto begin = std::make_move_iterator(attempt->begin() + static_cast<std::ptrdiff_t>(at));
             call->replies = std::vector<Reply>(begin, begin + static_cast<std::ptrdiff_t>(call->requests.size()));
         } else if (is_shared) {
             call->replies = std::unexpected(attempt.error().error);
         }
         at += call->requests.size();
         call->state = is_shared ? Call::State::answered : Call::State::failed;
-        call->changed.notify_one();
+        call->nudge();
     }
 }
 
@@ -224,10 +248,14 @@ void Gathering::enter(std::size_t calls) {
 }
 
 void Gathering::leave(std::size_t calls) {
-    const std::scoped_lock lock(mutex_);
-    --under_way_;
-    calls_under_way_ -= calls;
-    if (!waiting_.empty()) waiting_.front()->changed.notify_one();
+    std::shared_ptr<Call> next;
+    {
+        const std::scoped_lock lock(mutex_);
+        --under_way_;
+        calls_under_way_ -= calls;
+        if (!waiting_.empty()) next = waiting_.front();
+    }
+    if (next) next->nudge();
 }
 
 bool Gathering::withdraw(const std::shared_ptr<Call>& call) { return std::erase(waiting_, call) == 1; }

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline);
 
 private:
-    struct Call;
+    class Call;
     class UnderWay;
     Gathering(const Clock& clock, Together together, Alone alone, bool may_wait);
     using Group = std::vector<std::shared_ptr<Call>>;
@@ -55,7 +55,7 @@ private:
     [[nodiscard]] Attempt ask(const Group& group);
     /// Takes those out of the group who ask for one of `locks`, and sends them alone. False if there are none.
     [[nodiscard]] bool send_away(Group& group, const std::vector<LockName>& locks);
-    void arrive(const Group& group, const Attempt& attempt);
+    void arrive(const Group& group, Attempt attempt);
     /// Whether a batch of so many should go now. Needs mutex_.
     [[nodiscard]] bool is_worth_it(std::size_t calls) const;
     /// A batch goes. Needs mutex_.
