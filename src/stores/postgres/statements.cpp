@@ -89,10 +89,8 @@ Statements::Statements(const Settings& settings) {
         s, lock_settings, lock_arrays, lock_columns);
     const std::string all_done =
         fmt::format("SELECT CASE WHEN count(*) < cardinality($1::bytea[]) THEN {}.not_as_expected() END FROM done", s);
-    put_new = fmt::format(
-        "WITH done AS (INSERT INTO {}.locks ({}, written_at) SELECT n.*, $15 FROM unnest({}) AS n "
-        "ON CONFLICT (name) DO NOTHING RETURNING 1) {}",
-        s, lock_columns, lock_arrays, all_done);
+    put_new = fmt::format("INSERT INTO {}.locks ({}, written_at) SELECT n.*, $15 FROM unnest({}) AS n", s, lock_columns,
+                          lock_arrays);
     put_known = fmt::format(
         "WITH done AS (UPDATE {}.locks AS l SET {}, session_key = CASE WHEN l.lock_id = n.lock_id THEN l.session_key "
         "END FROM unnest({}, $16::bytea[], $17::int8[], $18::uuid[]) AS n ({}, was, was_token, was_lock_id) "
@@ -101,23 +99,32 @@ Statements::Statements(const Settings& settings) {
         s, lock_settings, lock_arrays, lock_columns, all_done);
     drop_known = fmt::format(
         "WITH done AS (DELETE FROM {}.queue AS q USING unnest($1::bytea[], $2::uuid[], $3::bytea[]) AS n (name, id, "
-        "data) "
-        "WHERE q.name = n.name AND q.lock_id = n.id AND q.data = n.data RETURNING 1) {}",
+        "was) "
+        "WHERE q.name = n.name AND q.lock_id = n.id AND q.data = n.was RETURNING 1) {}",
         s, all_done);
+    const std::string is_first = fmt::format(
+        "(w.below IS NULL OR w.queued IS NULL OR "
+        "(SELECT true FROM {}.queue AS q WHERE q.name = w.name AND q.number < w.below LIMIT 1) IS NULL)",
+        s);
+    const std::string has_no_history = fmt::format(
+        "(w.last_seq IS NULL OR "
+        "(SELECT true FROM {}.audit AS a WHERE a.name = w.name AND a.seq > w.last_seq LIMIT 1) IS NULL)",
+        s);
+    const std::string is_our_store =
+        fmt::format("(SELECT m.store_id = $8::uuid AND m.format = $9::int8 FROM {}.meta AS m WHERE m.id = 1)", s);
+    const std::string call_the_first = fmt::format(
+        "(SELECT pg_notify(w.channel, head.id || encode(l.data, 'hex')) FROM {0}.locks AS l, "
+        "(SELECT q.lock_id::text AS id FROM {0}.queue AS q WHERE q.name = w.name AND {1} ORDER BY q.number LIMIT 1) "
+        "AS head WHERE l.name = w.name)",
+        s, lives);
     confirm = fmt::format(
         "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
         "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[], $7::text[]) AS w (name, below, last_seq, channel)) "
         "SELECT w.name, CASE WHEN w.queued THEN (SELECT count(*) FROM {0}.queue AS q WHERE q.name = w.name AND {2}) "
-        "ELSE 0 END, CASE WHEN clock.now BETWEEN $2::int8 AND $3::int8 AND (w.below IS NULL OR w.queued IS NULL OR "
-        "(SELECT true "
-        "FROM {0}.queue AS q WHERE q.name = w.name AND q.number < w.below LIMIT 1) IS NULL) "
-        "AND (w.last_seq IS NULL OR (SELECT true FROM {0}.audit AS a WHERE a.name = w.name AND a.seq > w.last_seq "
-        "LIMIT 1) IS NULL) AND (SELECT m.store_id = $8::uuid AND m.format = $9::int8 FROM {0}.meta AS m "
-        "WHERE m.id = 1) THEN 0 ELSE {0}.not_as_expected() END, CASE WHEN w.queued AND w.channel IS NOT NULL THEN "
-        "(SELECT pg_notify(w.channel, head.id || encode(l.data, 'hex')) FROM (SELECT q.lock_id::text AS id "
-        "FROM {0}.queue AS q WHERE q.name = w.name AND {2} ORDER BY q.number LIMIT 1) AS head, {0}.locks AS l "
-        "WHERE l.name = w.name) END FROM wanted AS w, clock",
-        s, clock_text, lives);
+        "ELSE 0 END, CASE WHEN clock.now BETWEEN $2::int8 AND $3::int8 AND {3} AND {4} AND {5} THEN 0 "
+        "ELSE {0}.not_as_expected() END, CASE WHEN w.queued AND w.channel IS NOT NULL THEN {6} END "
+        "FROM wanted AS w, clock",
+        s, clock_text, lives, is_first, has_no_history, is_our_store, call_the_first);
     put_tickets = fmt::format(
         "INSERT INTO {}.queue AS q (name, number, lock_id, holder, expires_at, data, written_at) "
         "SELECT n.*, $7::int8 FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::int8[], $6::bytea[]) "
