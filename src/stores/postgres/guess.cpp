@@ -177,7 +177,6 @@ std::optional<Guess> Guess::make(const Context& context, std::span<const Request
         last_seq.add(is_new ? std::optional(record.seq) : std::nullopt);
         channels.add(record.held ? std::nullopt : std::optional(channel_of(context.settings, record.name)));
     }
-    guess.has_new_ = !fresh.empty();
 
     const Statements& statements = context.statements;
     guess.trip_ = {Statement(statements.begin_change), enter(statements, budget, longest_row_wait)};
@@ -221,7 +220,6 @@ Result<Applied> Guess::read(const Context& context, std::span<const Request> req
 }
 
 void Guess::was_wrong(const Context& context) const {
-    if (has_new_) context.knowledge->locks.took_for_new();
     for (const Change& change : changes_) context.knowledge->locks.avoid(change.name);
 }
 

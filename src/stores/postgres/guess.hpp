@@ -79,7 +79,6 @@ private:
     std::vector<Reply> replies_{};
     std::vector<Change> changes_{};
     std::vector<base::Bytes> data_{};  ///< What becomes of the lock of each change.
-    bool has_new_ = false;
     std::vector<Statement> trip_{};
 };
 

@@ -138,7 +138,9 @@ std::expected<Trip, Obstacle> commit(Connection& connection, const std::vector<S
         const Fault& fault = *written.fault;
         const bool at_commit = fault.at + 1 == trip.size();
         if (fault.silent() || (fault.fatal && at_commit)) return unknown(fault.message);
-        return give_up(connection, obstacle_of(fault, busy));
+        Obstacle obstacle = obstacle_of(fault, busy);
+        obstacle.constraint = fault.constraint;
+        return give_up(connection, std::move(obstacle));
     }
     if (written.half_committed) return unknown("no standby has confirmed it");
     if (std::string_view(PQcmdStatus(written.answers.back().get())) != "COMMIT")
@@ -191,6 +193,7 @@ std::optional<std::expected<Applied, Obstacle>> apply_by_guess(Connection& conne
     auto done = commit(connection, guess->trip(), context.busy, budget);
     if (!done) {
         guess->was_wrong(context);
+        if (done.error().constraint == "locks_pkey") context.knowledge->locks.took_for_new();
         if (done.error().error.code != Errc::outcome_unknown) return std::nullopt;
         if (!connection.usable()) done.error().remedy = Remedy::ask_again;
         return std::unexpected(std::move(done.error()));

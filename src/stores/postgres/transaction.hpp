@@ -21,6 +21,7 @@ struct Obstacle {
     Remedy remedy = Remedy::none;
     Error error;
     std::vector<LockName> busy{};  ///< Whose rows they are, if that is known.
+    std::string constraint{};      ///< That was violated, if one was.
 };
 
 /// What to do about rows that somebody else has locked.
