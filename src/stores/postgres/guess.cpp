@@ -219,6 +219,11 @@ Result<Applied> Guess::read(const Context& context, std::span<const Request> req
     return Applied{std::move(replies_), *identity};
 }
 
+Doubt Guess::doubt(Error error) const {
+    const kernel::Record& record = *changes_.front().record;
+    return {record.name, record.seq, record.chain, replies_, std::move(error)};
+}
+
 void Guess::was_wrong(const Context& context) const {
     for (const Change& change : changes_) context.knowledge->locks.avoid(change.name);
 }

@@ -70,6 +70,8 @@ public:
     [[nodiscard]] const std::vector<Statement>& trip() const { return trip_; }
     /// It was right, and is done.
     [[nodiscard]] Result<Applied> read(const Context& context, std::span<const Request> requests, const Trip& trip);
+    /// What to look for if nobody knows whether it is done.
+    [[nodiscard]] Doubt doubt(Error error) const;
     /// Nothing was changed.
     void was_wrong(const Context& context) const;
 

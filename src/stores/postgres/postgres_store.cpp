@@ -195,8 +195,8 @@ private:
             if (applied) {
                 pool_.give(std::move(*connection));
                 remember(applied->store_id);
-                // What is granted again is granted, and what is refused may be so because it was done before. What is
-                // still on its way cannot come later: it fits only to what was there before this.
+                // What is still on its way fits only to what was there before, and not to what was granted just now. A
+                // refusal has changed nothing, and so nothing is sure.
                 if (doubt && !std::ranges::all_of(applied->replies, &Reply::has_value)) return failed(*doubt);
                 return std::move(applied->replies);
             }
@@ -218,9 +218,10 @@ private:
                     reconnected = true;
                     pool_.drop_idle();
                     break;
-                case Obstacle::Remedy::ask_again:
+                case Obstacle::Remedy::look:
                     if (doubt || budget.over()) return failed(obstacle.error);
                     doubt = obstacle.error;
+                    context.doubt = obstacle.doubt;
                     pool_.drop_idle();
                     break;
                 case Obstacle::Remedy::wait:

@@ -195,7 +195,10 @@ std::optional<std::expected<Applied, Obstacle>> apply_by_guess(Connection& conne
         guess->was_wrong(context);
         if (done.error().constraint == "locks_pkey") context.knowledge->locks.took_for_new();
         if (done.error().error.code != Errc::outcome_unknown) return std::nullopt;
-        if (!connection.usable()) done.error().remedy = Remedy::ask_again;
+        if (!connection.usable()) {
+            done.error().remedy = Remedy::look;
+            done.error().doubt = std::make_shared<const Doubt>(guess->doubt(done.error().error));
+        }
         return std::unexpected(std::move(done.error()));
     }
     auto applied = guess->read(context, requests, *done);
@@ -256,8 +259,10 @@ std::optional<std::expected<Applied, Obstacle>> join_queue(Connection& connectio
 
 std::expected<Applied, Obstacle> apply_once(Connection& connection, const Context& context,
                                             std::span<const Request> requests, const Budget& budget) {
-    if (auto applied = apply_by_guess(connection, context, requests, budget)) return std::move(*applied);
-    if (auto applied = join_queue(connection, context, requests, budget)) return std::move(*applied);
+    if (!context.doubt) {
+        if (auto applied = apply_by_guess(connection, context, requests, budget)) return std::move(*applied);
+        if (auto applied = join_queue(connection, context, requests, budget)) return std::move(*applied);
+    }
     Batch batch(requests);
     const std::vector<Wanted>& wanted = batch.wanted();
     const bool waits = context.busy == Busy::wait;
@@ -284,6 +289,15 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
     const auto locked = std::span(looked.answers).last(locking + 1).first(locking);
     if (auto missed = not_held(wanted, view, locked); !missed.empty())
         return give_up(connection, somebody_has(std::move(missed), context.busy));
+    if (context.doubt) {
+        // The rows are ours: what is not there now cannot come any more once we have changed them.
+        const Result<LockView>& lock = view.locks.at(context.doubt->name);
+        const bool has_moved_on = lock && lock->record.seq >= context.doubt->seq;
+        if (has_moved_on) connection.send_only(Statement("ROLLBACK"));
+        if (has_moved_on && lock->record.chain == context.doubt->chain)
+            return Applied{context.doubt->replies, *read_identity(looked.answers[1])};
+        if (has_moved_on) return std::unexpected(Obstacle{Remedy::none, context.doubt->error});
+    }
     end_orphans(view, context, requests);
     if (context.knowledge != nullptr) context.knowledge->clock.saw(view.now, sent, received);
     const Instant now = judged_at(view);

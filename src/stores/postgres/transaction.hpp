@@ -8,13 +8,22 @@
 
 namespace holdfast::stores::postgres {
 
+/// A batch that may have been committed, or not. All of it or nothing, so one of its locks shows which.
+struct Doubt {
+    LockName name;
+    std::uint64_t seq = 0;  ///< Of the last event that the lock would have,
+    Digest chain{};         ///< and its hash.
+    std::vector<Reply> replies{};
+    Error error;
+};
+
 /// Why a batch was not applied, and what can be done about it.
 struct Obstacle {
     enum class Remedy {
         none,       ///< Tell the caller.
         repeat,     ///< The server gave way to another transaction: the same again.
         reconnect,  ///< The session ended before anything was committed.
-        ask_again,  ///< The session ended, and nobody knows whether it was committed. Asking again shows it.
+        look,       ///< The session ended, and nobody knows whether it was committed: `doubt` says what to look for.
         create,     ///< There is no store yet.
         wait,       ///< Somebody else has locked rows of the batch, and nobody was to wait for them.
     };
@@ -22,6 +31,7 @@ struct Obstacle {
     Error error;
     std::vector<LockName> busy{};  ///< Whose rows they are, if that is known.
     std::string constraint{};      ///< That was violated, if one was.
+    std::shared_ptr<const Doubt> doubt{};
 };
 
 /// What to do about rows that somebody else has locked.
@@ -43,6 +53,7 @@ struct Context {
     Knowledge* knowledge = nullptr;     ///< Only without.
     std::optional<StoreId> store_id{};  ///< That it has seen.
     Busy busy = Busy::wait;
+    std::shared_ptr<const Doubt> doubt{};  ///< Whether the same batch was committed before.
 };
 
 /// One batch in one transaction: one round trip if everything is as expected; otherwise two, or one and a farewell if
