@@ -91,9 +91,11 @@ TEST_F(MysqlGathering, ThreadsThatAskAtOnceShareTransactions) {
 
 TEST_F(MysqlGathering, TheFirstUseOfALockIsOneTransaction) {
     must(store_->apply({}, soon()));
+    const int selects = count("Com_select");
     const int inserts = count("Com_insert");
     const int rollbacks = count("Com_rollback");
     must(store_->apply_one(by_alice(lock("x")), soon()));
+    EXPECT_EQ(count("Com_select") - selects, 2) << "its row; and the time, with the queue";
     EXPECT_EQ(count("Com_insert") - inserts, 2) << "its row, and its event";
     EXPECT_EQ(count("Com_rollback") - rollbacks, 0);
 }

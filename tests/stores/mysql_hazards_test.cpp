@@ -173,6 +173,20 @@ TEST_F(MysqlHazards, ARecordThatWasDeletedOrEmptiedBlocksItsLock) {
     EXPECT_THAT(apply(by_bob(lock("sound"))), RefusedWith(Errc::lock_conflict));
 }
 
+// Whatever is left of the history shows that the lock was used. New locks beside it are none the worse for it.
+TEST_F(MysqlHazards, ALockThatLostItsRecordAndItsFirstEventIsNotANewOne) {
+    const Acquire alice = by_alice(lock("x"));
+    must(apply(alice));
+    must(apply(renewal(alice)));
+    shell_.run("DELETE FROM holdfast_locks");
+    shell_.run("DELETE FROM holdfast_audit WHERE seq = 1");
+    const auto replies = must(store_->apply(
+        std::vector<Request>{by_bob(lock("a")), by_bob(lock("x")), by_bob(lock("y"))}, MysqlPlace::soon()));
+    EXPECT_THAT(replies[0], Granted());
+    EXPECT_THAT(replies[1], RefusedWith(Errc::record_corrupt));
+    EXPECT_THAT(replies[2], Granted());
+}
+
 TEST_F(MysqlHazards, AnEventBehindTheRecordBlocksThatLockAlone) {
     const Acquire alice = by_alice(lock("x"));
     must(apply(alice));

@@ -51,6 +51,8 @@ bool Failure::no_such_table() const { return code == 1146; }
 
 bool Failure::duplicate() const { return code == 1062; }
 
+bool Failure::not_null() const { return code == 1048; }
+
 Error error_of(const Failure& failure, std::string_view doing) {
     const Errc code = among(denials, failure.code) ? Errc::denied : Errc::store_unavailable;
     return {code, fmt::format("cannot {}: the database says \"{}\" (code {}); nothing was changed", doing, failure.text,

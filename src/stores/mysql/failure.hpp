@@ -26,6 +26,8 @@ struct Failure {
     [[nodiscard]] bool rolled_back() const;
     [[nodiscard]] bool no_such_table() const;
     [[nodiscard]] bool duplicate() const;
+    /// NULL for a column that must have a value.
+    [[nodiscard]] bool not_null() const;
 };
 
 /// For a caller that changed nothing.

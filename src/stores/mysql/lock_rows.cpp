@@ -31,19 +31,31 @@ constexpr Sql::Text insert_locks =
     "seq, "
     "changed_at, data) VALUES ";
 
-/// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it.
-void put_lock(Sql& sql, const Change& change, Instant now, const std::set<LockName>& sessions) {
+/// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it. `session` is
+/// what stands in the column of that name.
+void put_lock(Sql& sql, const Change& change, Instant now, const Sql& session) {
     sql << "(";
     sql.value(change.name.text()) << ", ";
     if (!change.record) {
-        sql << "0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL)";
+        sql << "0, NULL, NULL, NULL, NULL, NULL, NULL, " << session << ", 0, 0, NULL)";
         return;
     }
     const Record& record = *change.record;
     sql << record.token.value << ", ";
     put_lease(sql, record.held);
-    sql << std::int64_t{sessions.contains(record.name)} << ", " << record.seq << ", " << record.changed_at << ", ";
+    sql << session << ", " << record.seq << ", " << record.changed_at << ", ";
     sql.value(sealed(record, now)) << ")";
+}
+
+Sql session_of(const Change& change, const std::set<LockName>& sessions) {
+    return Sql() << std::int64_t{sessions.contains(change.name)};
+}
+
+/// `value`; but NULL, which the column refuses, if one of the locks has a history. A lock that was used and has lost
+/// its record must not be taken for a new one.
+Sql unless_used(std::span<const LockName> names, const Sql& value) {
+    return Sql("IF(EXISTS (SELECT 1 FROM holdfast_audit FORCE INDEX (PRIMARY) WHERE name IN ")
+           << list_of(names) << "), NULL, " << value << ")";
 }
 
 void put_event(Sql& sql, const AuditEvent& event) {
@@ -81,11 +93,20 @@ Sql list_of(std::span<const LockName> names) {
 
 Sql add_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
               const std::set<LockName>& fresh) {
-    Sql rows;
-    Comma comma;
+    std::vector<LockName> names;
     for (const Change& change : changes)
-        if (fresh.contains(change.name)) put_lock(rows << comma.next(), change, now, sessions);
-    return rows.empty() ? rows : Sql(insert_locks) << rows << "; ";
+        if (fresh.contains(change.name)) names.push_back(change.name);
+    if (names.empty()) return {};
+    Sql sql(insert_locks);
+    Comma comma;
+    for (const Change& change : changes) {
+        if (!fresh.contains(change.name)) continue;
+        const Sql session = session_of(change, sessions);
+        // Once is enough: the statement fails as a whole.
+        const bool is_first = change.name == names.front();
+        put_lock(sql << comma.next(), change, now, is_first ? unless_used(names, session) : session);
+    }
+    return sql << "; ";
 }
 
 Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
@@ -93,7 +114,8 @@ Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockN
     Sql rows;
     Comma comma;
     for (const Change& change : changes)
-        if (change.record && !fresh.contains(change.name)) put_lock(rows << comma.next(), change, now, sessions);
+        if (change.record && !fresh.contains(change.name))
+            put_lock(rows << comma.next(), change, now, session_of(change, sessions));
     if (rows.empty()) return rows;
     return Sql(insert_locks)
            << rows

@@ -43,6 +43,7 @@ public:
                 return true;
             case Remedy::one_by_one:
             case Remedy::wait:
+            case Remedy::look_closely:
             case Remedy::none: return false;
         }
         return false;

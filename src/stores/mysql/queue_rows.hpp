@@ -1,6 +1,7 @@
 #pragma once
 
 #include "stores/mysql/lock_rows.hpp"
+#include "stores/mysql/schema.hpp"
 
 #include <map>
 
@@ -9,10 +10,12 @@ namespace holdfast::stores::mysql {
 /// What is known of the queues of some locks, each by its name.
 class Queues {
 public:
-    /// The tickets of all of `wanted`, if they are few.
-    [[nodiscard]] static Sql first_look(std::span<const Wanted> wanted);
-    /// Whether the first look showed all of them.
-    [[nodiscard]] bool take_first_look(Answer& answer, std::span<const Wanted> wanted);
+    /// The store's identity, and with it the tickets of all of `wanted`, if they are few.
+    [[nodiscard]] static Sql first_look(std::span<const Wanted> wanted, const Clock& clock);
+    /// The identity, as `identity_in` gives it.
+    [[nodiscard]] Result<std::optional<Identity>> take_first_look(Answer& answer, std::span<const Wanted> wanted);
+    /// Whether the first look showed all tickets.
+    [[nodiscard]] bool seen_all() const { return seen_all_; }
 
     /// Long queues: statements that ask for the few tickets that matter, and their answers.
     [[nodiscard]] static Sql second_look(std::span<const Wanted> wanted, Instant now);
@@ -34,11 +37,13 @@ private:
         std::optional<std::uint64_t> live{};  ///< If `tickets` are not all of them.
     };
 
-    void take(const Row& row);
+    /// The ticket from this column on.
+    void take(const Row& row, std::size_t column);
     [[nodiscard]] static Result<Unsealed<kernel::Ticket>> unsealed(const Stored& stored, const LockName& name,
                                                                    const Judging& judging);
 
     std::map<std::string, Queue, std::less<>> queues_{};
+    bool seen_all_ = false;
 };
 
 /// Statements, each with its `;`, that write tickets. Nothing for changes without any.

@@ -19,22 +19,30 @@ constexpr int attempts = 10;
 
 }  // namespace
 
+Sql identity_columns(const Clock& clock) {
+    return Sql() << now_of(clock) << ", m.format, m.store_id, @@global.read_only";
+}
+
 Sql identity_query(const Clock& clock) {
-    return Sql("SELECT ") << now_of(clock) << ", format, store_id, @@global.read_only FROM holdfast_meta WHERE id = 1";
+    return Sql("SELECT ") << identity_columns(clock) << " FROM holdfast_meta m WHERE m.id = 1";
 }
 
 Result<std::optional<Identity>> identity_in(Answer& answer) {
     const auto row = answer.next();
     if (!row) return std::nullopt;
-    if (row->number(1) != our_format)
+    return identity_in(*row);
+}
+
+Result<Identity> identity_in(const Row& row) {
+    if (row.number(1) != our_format)
         return fail(Errc::format_unsupported,
-                    fmt::format("the store has format {}, and this Holdfast knows {}", row->number(1), our_format));
-    const auto store_id = StoreId::parse(row->text(2));
+                    fmt::format("the store has format {}, and this Holdfast knows {}", row.number(1), our_format));
+    const auto store_id = StoreId::parse(row.text(2));
     if (!store_id)
         return fail(Errc::record_corrupt,
                     "the store's identity cannot be read; the store stays blocked until it is repaired");
-    return Identity{Instant{std::chrono::milliseconds{row->number(0)}}, *store_id,
-                    row->text(3) != "0" && row->text(3) != "OFF"};
+    return Identity{Instant{std::chrono::milliseconds{row.number(0)}}, *store_id,
+                    row.text(3) != "0" && row.text(3) != "OFF"};
 }
 
 Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline) {

@@ -9,6 +9,9 @@ namespace holdfast::stores::mysql {
 
 /// What every packet that reads the tables asks for, in one statement: the time, and whose tables they are.
 [[nodiscard]] Sql identity_query(const Clock& clock);
+/// Its columns, for statements that ask for more. They are to call the table `m`, and to want its row with the id 1.
+[[nodiscard]] Sql identity_columns(const Clock& clock);
+inline constexpr std::size_t columns_of_identity = 4;
 
 struct Identity {
     Instant now{};
@@ -19,6 +22,7 @@ struct Identity {
 /// What `identity_query` gave. Empty for a store that nobody has finished creating. `format_unsupported` for
 /// one of a newer Holdfast.
 [[nodiscard]] Result<std::optional<Identity>> identity_in(Answer& answer);
+[[nodiscard]] Result<Identity> identity_in(const Row& row);
 
 /// The store that is there, if there is one.
 [[nodiscard]] Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline);

@@ -29,11 +29,15 @@ std::span<T> take_some(std::span<T>& all, std::size_t count) {
 
 Error no_time_left() { return {Errc::store_unavailable, "the time for this call is over; nothing was changed"}; }
 
-/// Behind a locking read, which goes through the rows in the order of their key.
-Sql::Text locking(Busy busy, const ServerFacts& facts) {
+/// Behind a locking read, which goes through the rows in the order of their key. A row that is passed over looks as if
+/// it were not there, so a quick look does not do that.
+Sql::Text locking(Busy busy, Look look, const ServerFacts& facts) {
     if (busy == Busy::wait) return " FOR UPDATE";
-    return facts.skips_locked ? Sql::Text(" FOR UPDATE SKIP LOCKED") : Sql::Text(" FOR UPDATE NOWAIT");
+    if (look == Look::quick || !facts.skips_locked) return " FOR UPDATE NOWAIT";
+    return " FOR UPDATE SKIP LOCKED";
 }
+
+Trouble look_closely() { return {Remedy::look_closely, {Errc::store_unavailable, "others keep changing the locks"}}; }
 
 std::set<std::string> names_in(Answer& answer) {
     std::set<std::string> names;
@@ -48,8 +52,22 @@ Error gone() { return {Errc::store_unavailable, "the store in the database is go
 }  // namespace
 
 std::expected<std::vector<Reply>, Trouble> Transaction::run(const StoreId& expected) {
+    // Those that exclude others are often locks that were never used, of which a quick look says nothing.
+    const bool excluding = std::ranges::any_of(batch_.wanted(), &Wanted::excludes);
+    if (facts_.flavour != Flavour::tidb && !excluding) {
+        auto replies = attempt(expected, Look::quick);
+        if (replies || replies.error().remedy != Remedy::look_closely) return replies;
+    }
+    return attempt(expected, Look::close);
+}
+
+std::expected<std::vector<Reply>, Trouble> Transaction::attempt(const StoreId& expected, Look look) {
+    look_ = look;
+    bound_.clear();
+    new_.clear();
     if (auto done = read(expected); !done) {
-        roll_back();
+        // Whoever looks once more begins a transaction, which ends this one.
+        if (done.error().remedy != Remedy::look_closely) roll_back();
         return std::unexpected(done.error());
     }
     std::vector<Reply> replies = batch_.run(now_, facts_.many_clocks() ? clock_difference : milliseconds{0});
@@ -73,16 +91,14 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     // circle; the hint keeps a small table from being scanned, and so waited for, as a whole. Only then the clock is
     // read, in a statement of its own: what NOW says was fixed when its statement began, before any wait.
     Sql sql = facts_.flavour == Flavour::tidb ? Sql("BEGIN PESSIMISTIC") : Sql("START TRANSACTION");
-    std::size_t lists = 0;
-    for (std::span<const LockName> rest = names; !rest.empty(); ++lists)
-        sql << "; " << select_lock << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
-            << list_of(take_some(rest, names_in_list)) << " ORDER BY l.name" << locking(busy_, facts_);
-    sql << "; " << identity_query(clock_) << "; " << Queues::first_look(wanted);
+    const std::size_t lists = lock_rows(sql, names);
+    sql << "; " << Queues::first_look(wanted, clock_);
     open_ = true;
     auto answers = connection_.run(sql, deadline_);
     if (!answers) return std::unexpected(after_reading(answers.error()));
 
-    auto identity = identity_in((*answers)[1 + lists]);
+    Queues queues;
+    const auto identity = queues.take_first_look((*answers)[1 + lists], wanted);
     if (!identity) return std::unexpected(Trouble{Remedy::none, identity.error()});
     if (!*identity || (*identity)->store_id != expected) return std::unexpected(Trouble{Remedy::none, gone()});
     // Who may write to it all the same must not: the locks are granted elsewhere by now.
@@ -90,8 +106,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     now_ = (*identity)->now;
     const Judging judging{now_, facts_.many_clocks() ? clock_difference : slewing};
 
-    Queues queues;
-    if (!queues.take_first_look((*answers)[2 + lists], wanted)) {
+    if (!queues.seen_all()) {
         auto more = connection_.run(Queues::second_look(wanted, now_), deadline_);
         if (!more) return std::unexpected(after_reading(more.error()));
         queues.take_second_look(*more);
@@ -102,6 +117,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
         while (const auto row = list.next()) {
             const auto name = std::ranges::lower_bound(names, row->text(0), {}, &LockName::text);
             if (name == names.end() || name->text() != row->text(0)) continue;
+            if (look_ == Look::quick && is_doubtful(*row)) return std::unexpected(look_closely());
             missing.erase(*name);
             auto record = read_lock(*row, *name, judging);
             if (!record) {
@@ -116,7 +132,17 @@ Transaction::Done Transaction::read(const StoreId& expected) {
         }
     }
     if (missing.empty()) return {};
-    return look_again({missing.begin(), missing.end()});
+    const std::vector<LockName> without_row(missing.begin(), missing.end());
+    return look_ == Look::quick ? take_for_new(without_row) : look_again(without_row);
+}
+
+std::size_t Transaction::lock_rows(Sql& sql, std::span<const LockName> names) const {
+    std::size_t lists = 0;
+    for (; !names.empty(); ++lists)
+        sql << "; " << (look_ == Look::quick ? select_lock_quickly : select_lock)
+            << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
+            << list_of(take_some(names, names_in_list)) << " ORDER BY l.name" << locking(busy_, look_, facts_);
+    return lists;
 }
 
 void Transaction::judge_session(const Row& row, const Wanted& wanted, kernel::Record& record) {
@@ -158,6 +184,17 @@ Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
     if (!made) return std::unexpected(after_reading(made.error()));
     open_ = false;
     return std::unexpected(Trouble{Remedy::go_on, {Errc::store_unavailable, "others keep changing the locks"}});
+}
+
+Transaction::Done Transaction::take_for_new(const std::vector<LockName>& names) {
+    for (const LockName& name : names) {
+        // Who uses it for the first time writes its row, and hears then if it has a history. Nobody else does.
+        if (!std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->may_create)
+            return std::unexpected(look_closely());
+        batch_.found(name, LockView{.record = kernel::blank(name)});
+        new_.insert(name);
+    }
+    return {};
 }
 
 Transaction::Done Transaction::look_again(const std::vector<LockName>& names) {
@@ -221,7 +258,11 @@ Trouble Transaction::after_reading(const Failure& failure) {
     const Error error =
         failure.lost() && deadline_.passed(clock_) ? no_time_left() : error_of(failure, "read the locks");
     if (failure.no_such_table()) return {Remedy::none, gone()};
-    if (failure.row_busy() && busy_ == Busy::report) return {Remedy::wait, error};
+    if (failure.row_busy() && busy_ == Busy::report) {
+        // The others go on without those locks, once it is known which they are.
+        if (look_ == Look::quick && facts_.skips_locked) return look_closely();
+        return {Remedy::wait, error};
+    }
     if (failure.conflict()) return {Remedy::repeat, error};
     return {failure.lost() ? Remedy::reconnect : Remedy::none, error};
 }
@@ -236,7 +277,9 @@ Trouble Transaction::after_writing(const Failure& failure, std::size_t added, st
                 {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
     const Error error = error_of(failure, "write the locks");
     if (failure.row_busy() && busy_ == Busy::report) return {Remedy::wait, error};
-    // Somebody else has used the lock for the first time, since we looked.
+    // A lock without a row has a history: it is damaged, or somebody else has used it for the first time since we
+    // looked.
+    if (failure.not_null()) return look_ == Look::quick ? look_closely() : Trouble{Remedy::repeat, error};
     if (failure.duplicate() && failure.statement < added) return {Remedy::repeat, error};
     if (failure.conflict()) return {Remedy::repeat, error};
     if (failure.lost()) return {Remedy::reconnect, error};

@@ -21,6 +21,7 @@ struct Trouble {
         reconnect,   ///< The connection had died. Nothing was changed.
         one_by_one,  ///< One lock of the batch spoils it. Nothing was changed.
         wait,  ///< Somebody else has locked rows of the batch, and nobody was to wait for them. Nothing was changed.
+        look_closely,  ///< What a quick look showed does not tell what is there. Nothing was changed.
     };
     Remedy remedy = Remedy::none;
     Error error;
@@ -29,6 +30,10 @@ struct Trouble {
 
 /// What to do about rows that somebody else has locked.
 enum class Busy { wait, report };
+
+/// How the locks of a batch are read. A quick look takes one round trip, and is enough for locks that have a record,
+/// and for new ones that nobody else has in hand; a close look tells everything.
+enum class Look { quick, close };
 
 /// One attempt to apply a batch, in one transaction.
 class Transaction {
@@ -49,10 +54,14 @@ public:
 private:
     using Done = std::expected<void, Trouble>;
 
+    [[nodiscard]] std::expected<std::vector<Reply>, Trouble> attempt(const StoreId& expected, Look look);
     [[nodiscard]] Done read(const StoreId& expected);
+    /// The statements that lock the rows, and how many they are.
+    std::size_t lock_rows(Sql& sql, std::span<const LockName> names) const;
     /// Rows for locks that have none, so that there is something to lock.
     [[nodiscard]] Done make_ready(const std::vector<LockName>& names);
     /// What is to be known of locks of which no row was seen.
+    [[nodiscard]] Done take_for_new(const std::vector<LockName>& names);
     [[nodiscard]] Done look_again(const std::vector<LockName>& names);
     [[nodiscard]] Done write();
     void roll_back();
@@ -74,6 +83,7 @@ private:
     const Clock& clock_;
     const Deadline deadline_;
     const Busy busy_;
+    Look look_ = Look::quick;
     Instant now_{};
     std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
     std::set<LockName> new_{};            ///< Locks that had no row.
