@@ -95,9 +95,36 @@ TEST_F(MysqlGathering, TheFirstUseOfALockIsOneTransaction) {
     const int inserts = count("Com_insert");
     const int rollbacks = count("Com_rollback");
     must(store_->apply_one(by_alice(lock("x")), soon()));
-    EXPECT_EQ(count("Com_select") - selects, 2) << "its row; and the time, with the queue";
+    EXPECT_EQ(count("Com_select") - selects, 3) << "its row; the time, with the queue; that it has no history";
     EXPECT_EQ(count("Com_insert") - inserts, 2) << "its row, and its event";
     EXPECT_EQ(count("Com_rollback") - rollbacks, 0);
+}
+
+// Statements that are sent for many locks are parsed once.
+TEST_F(MysqlGathering, ManyLocksAreWrittenWithStatementsThatTheServerKeeps) {
+    must(store_->apply_one(by_alice(lock("x")), soon()));
+    const auto granted = [&](const std::string& prefix) {
+        std::vector<Request> requests;
+        for (int i = 0; i < 8; ++i) requests.emplace_back(by_alice(lock(prefix + std::to_string(i))));
+        EXPECT_THAT(must(store_->apply(requests, soon())), testing::Each(Granted()));
+        // The same locks once more: now they have rows.
+        for (Request& request : requests) request = renewal(std::get<Acquire>(request));
+        EXPECT_THAT(must(store_->apply(requests, soon())), testing::Each(Granted()));
+    };
+    granted("a");
+    EXPECT_EQ(count("Prepared_stmt_count"), 3);
+    const int prepared = count("Com_stmt_prepare");
+    granted("b");
+    EXPECT_EQ(count("Com_stmt_prepare") - prepared, 0);
+}
+
+TEST_F(MysqlGathering, AServerThatKeepsNoStatementsTakesThemAsText) {
+    must(store_->apply_one(by_alice(lock("x")), soon()));
+    shell_.run("SET GLOBAL max_prepared_stmt_count = 0");
+    std::vector<Request> requests;
+    for (int i = 0; i < 8; ++i) requests.emplace_back(by_alice(lock(std::to_string(i))));
+    EXPECT_THAT(must(store_->apply(requests, soon())), testing::Each(Granted()));
+    shell_.run("SET GLOBAL max_prepared_stmt_count = DEFAULT");
 }
 
 // None of them has a row to lock, so it is the row that decides who was first.

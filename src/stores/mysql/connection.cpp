@@ -82,6 +82,9 @@ std::expected<Connection, Failure> Connection::open(const Address& address, cons
     // Commands that a holder starts must not inherit it.
     fcntl(mysql_get_socket(handle), F_SETFD, FD_CLOEXEC);
     connection.usable_ = true;
+    unsigned int can = 0;
+    mariadb_get_infov(handle, MARIADB_CONNECTION_EXTENDED_SERVER_CAPABILITIES, &can);
+    connection.takes_rows_ = (can & (MARIADB_CLIENT_STMT_BULK_OPERATIONS >> 32U)) != 0;
     return connection;
 }
 
@@ -107,6 +110,44 @@ std::expected<Answers, Failure> Connection::run(const Sql& sql, Deadline deadlin
     }
 }
 
+std::expected<void, Failure> Connection::run(const Sql& statement, BoundRows& rows, Deadline deadline) {
+    auto found = kept(statement, deadline);
+    if (!found) return std::unexpected(found.error());
+    auto done = execute(*found, rows, deadline);
+    if (done || !done.error().statement_forgotten()) return done;
+    // Behind a proxy it can be another server by now.
+    statements_.erase(statement.packet());
+    found = kept(statement, deadline);
+    if (!found) return std::unexpected(found.error());
+    return execute(*found, rows, deadline);
+}
+
+std::expected<MYSQL_STMT*, Failure> Connection::kept(const Sql& text, Deadline deadline) {
+    if (const auto found = statements_.find(text.packet()); found != statements_.end()) return found->second.get();
+    Statement statement(mysql_stmt_init(handle_.get()), mysql_stmt_close);
+    int status = 0;
+    int events = mysql_stmt_prepare_start(&status, statement.get(), text.packet().data(), text.packet().size());
+    while (events != 0) events = mysql_stmt_prepare_cont(&status, statement.get(), await(events, deadline));
+    if (status != 0) {
+        Failure failure = failure_of(statement.get());
+        if (failure.too_many_statements()) takes_rows_ = false;
+        return std::unexpected(std::move(failure));
+    }
+    return statements_.emplace(text.packet(), std::move(statement)).first->second.get();
+}
+
+std::expected<void, Failure> Connection::execute(MYSQL_STMT* statement, BoundRows& rows, Deadline deadline) {
+    const auto count = static_cast<unsigned int>(rows.count());
+    mysql_stmt_attr_set(statement, STMT_ATTR_ARRAY_SIZE, &count);
+    std::vector<MYSQL_BIND> binds = rows.binds();
+    if (mysql_stmt_bind_param(statement, binds.data()) != 0) return std::unexpected(failure_of(statement));
+    int status = 0;
+    int events = mysql_stmt_execute_start(&status, statement);
+    while (events != 0) events = mysql_stmt_execute_cont(&status, statement, await(events, deadline));
+    if (status != 0) return std::unexpected(failure_of(statement));
+    return {};
+}
+
 int Connection::await(int events, Deadline deadline) {
     pollfd waiting{mysql_get_socket(handle_.get()), 0, 0};
     if ((events & MYSQL_WAIT_READ) != 0) waiting.events |= POLLIN;
@@ -129,11 +170,19 @@ int Connection::await(int events, Deadline deadline) {
 }
 
 Failure Connection::failure(std::size_t statement) {
+    return failure_with({mysql_errno(handle_.get()), mysql_error(handle_.get()), statement});
+}
+
+Failure Connection::failure_of(MYSQL_STMT* statement) {
+    return failure_with({mysql_stmt_errno(statement), mysql_stmt_error(statement)});
+}
+
+Failure Connection::failure_with(Failure failure) {
     if (timed_out_) {
         usable_ = false;
-        return {CR_SERVER_LOST, "no answer in time", statement};
+        return {CR_SERVER_LOST, "no answer in time", failure.statement};
     }
-    Failure failure{mysql_errno(handle_.get()), address_->scrubbed(mysql_error(handle_.get())), statement};
+    failure.text = address_->scrubbed(failure.text);
     if (failure.lost()) usable_ = false;
     return failure;
 }

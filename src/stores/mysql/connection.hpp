@@ -3,10 +3,12 @@
 #include "holdfast/clock.hpp"
 #include "stores/mysql/address.hpp"
 #include "stores/mysql/failure.hpp"
+#include "stores/mysql/rows.hpp"
 #include "stores/mysql/sql.hpp"
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <mysql.h>
 #include <optional>
@@ -58,6 +60,11 @@ public:
     /// Sends all of it in one packet and reads all answers.
     [[nodiscard]] std::expected<Answers, Failure> run(const Sql& sql, Deadline deadline);
 
+    /// Whether it can run a statement for many rows at once. MariaDB can, most proxies cannot.
+    [[nodiscard]] bool takes_rows() const { return takes_rows_; }
+    /// One statement without an answer, for all rows or none. The server keeps it, parsed, for the next time.
+    [[nodiscard]] std::expected<void, Failure> run(const Sql& statement, BoundRows& rows, Deadline deadline);
+
     /// Whether it can be used again.
     [[nodiscard]] bool usable() const { return usable_; }
     void discard() { usable_ = false; }
@@ -72,13 +79,22 @@ public:
 private:
     Connection(const Address& address, const Clock& clock);
 
+    using Statement = std::unique_ptr<MYSQL_STMT, decltype(&mysql_stmt_close)>;
+
     void configure(const Address& address);
+    [[nodiscard]] std::expected<MYSQL_STMT*, Failure> kept(const Sql& text, Deadline deadline);
+    [[nodiscard]] std::expected<void, Failure> execute(MYSQL_STMT* statement, BoundRows& rows, Deadline deadline);
     /// Waits for what the driver waits for. A deadline that passes is reported to the driver as its own timeout.
     [[nodiscard]] int await(int events, Deadline deadline);
     [[nodiscard]] Failure failure(std::size_t statement);
+    [[nodiscard]] Failure failure_of(MYSQL_STMT* statement);
+    [[nodiscard]] Failure failure_with(Failure failure);
 
     const Address* address_;  ///< For messages. Belongs to the store.
     const Clock* clock_;
+    /// By their texts. Before the handle, so that they go after it: they do not tell the server then.
+    std::map<std::string, Statement, std::less<>> statements_{};
+    bool takes_rows_ = false;
     std::unique_ptr<MYSQL, decltype(&mysql_close)> handle_;
     bool usable_ = false;
     bool timed_out_ = false;

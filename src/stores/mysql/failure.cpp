@@ -51,7 +51,11 @@ bool Failure::no_such_table() const { return code == 1146; }
 
 bool Failure::duplicate() const { return code == 1062; }
 
-bool Failure::not_null() const { return code == 1048; }
+bool Failure::out_of_range() const { return code == 1690; }
+
+bool Failure::too_many_statements() const { return code == 1461; }
+
+bool Failure::statement_forgotten() const { return code == 1243; }
 
 Error error_of(const Failure& failure, std::string_view doing) {
     const Errc code = among(denials, failure.code) ? Errc::denied : Errc::store_unavailable;

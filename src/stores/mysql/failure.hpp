@@ -26,8 +26,12 @@ struct Failure {
     [[nodiscard]] bool rolled_back() const;
     [[nodiscard]] bool no_such_table() const;
     [[nodiscard]] bool duplicate() const;
-    /// NULL for a column that must have a value.
-    [[nodiscard]] bool not_null() const;
+    /// A number was too large to be computed with.
+    [[nodiscard]] bool out_of_range() const;
+    /// The server keeps no more statements, of anybody.
+    [[nodiscard]] bool too_many_statements() const;
+    /// It does not know the statement that it was to keep.
+    [[nodiscard]] bool statement_forgotten() const;
 };
 
 /// For a caller that changed nothing.

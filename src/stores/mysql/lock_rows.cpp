@@ -1,5 +1,7 @@
 #include "stores/mysql/lock_rows.hpp"
 
+#include "kernel/step.hpp"
+
 #include <utility>
 
 namespace holdfast::stores::mysql {
@@ -14,60 +16,86 @@ bool agrees(const Row& row, const Record& record) {
            row.text(2) == lock_id && std::cmp_equal(row.number(3), record.seq);
 }
 
-void put_lease(Sql& sql, const std::optional<kernel::HeldLease>& held) {
+template <class Rows>
+void put_lease(Rows& rows, const std::optional<kernel::HeldLease>& held) {
     if (!held) {
-        sql << "NULL, NULL, NULL, NULL, NULL, NULL, ";
+        for (int text = 0; text < 4; ++text) rows.no_value();
+        for (int time = 0; time < 2; ++time) rows.no_number();
         return;
     }
     const Lease& lease = held->lease;
-    sql.value(lease.lock_id.text()) << ", ";
-    sql.value(lease.holder.text) << ", ";
-    sql.value(lease.operation) << ", ";
-    sql.value(lease.reason) << ", " << lease.acquired_at << ", " << lease.expires_at << ", ";
+    rows.value(lease.lock_id.text());
+    rows.value(lease.holder.text);
+    rows.value(lease.operation);
+    rows.value(lease.reason);
+    rows.number(lease.acquired_at);
+    rows.number(lease.expires_at);
+}
+
+/// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it.
+template <class Rows>
+void put_lock(Rows& rows, const Change& change, const Writing& writing) {
+    const Record& record = change.record ? *change.record : kernel::blank(change.name);
+    rows.begin();
+    rows.value(change.name.text());
+    rows.number(record.token.value);
+    put_lease(rows, record.held);
+    rows.number(std::int64_t{change.record && writing.sessions.contains(change.name)});
+    rows.number(record.seq);
+    rows.number(record.changed_at);
+    if (change.record)
+        rows.value(sealed(record, writing.now));
+    else
+        rows.no_value();
+    rows.end();
+}
+
+template <class Rows>
+void put_event(Rows& rows, const AuditEvent& event) {
+    rows.begin();
+    rows.value(event.name.text());
+    rows.number(event.seq);
+    rows.number(event.at);
+    rows.value(name_of(event.kind));
+    rows.number(event.token.value);
+    rows.value(event.lock_id.text());
+    rows.value(event.holder.text);
+    rows.value(event.actor);
+    rows.value(event.reason);
+    rows.value(sealed(event));
+    rows.end();
+}
+
+/// The rows of all statements, each of which may have none.
+template <class Rows>
+struct Written {
+    Rows added{};
+    Rows put{};
+    Rows events{};
+};
+template <class Rows>
+Written<Rows> written(const Writing& writing) {
+    Written<Rows> all;
+    for (const Change& change : writing.changes) {
+        if (writing.fresh.contains(change.name))
+            put_lock(all.added, change, writing);
+        else if (change.record)
+            put_lock(all.put, change, writing);
+        for (const AuditEvent& event : change.events) put_event(all.events, event);
+    }
+    return all;
 }
 
 constexpr Sql::Text insert_locks =
     "INSERT INTO holdfast_locks (name, token, lock_id, holder, operation, reason, acquired_at, expires_at, session, "
-    "seq, "
-    "changed_at, data) VALUES ";
-
-/// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it. `session` is
-/// what stands in the column of that name.
-void put_lock(Sql& sql, const Change& change, Instant now, const Sql& session) {
-    sql << "(";
-    sql.value(change.name.text()) << ", ";
-    if (!change.record) {
-        sql << "0, NULL, NULL, NULL, NULL, NULL, NULL, " << session << ", 0, 0, NULL)";
-        return;
-    }
-    const Record& record = *change.record;
-    sql << record.token.value << ", ";
-    put_lease(sql, record.held);
-    sql << session << ", " << record.seq << ", " << record.changed_at << ", ";
-    sql.value(sealed(record, now)) << ")";
-}
-
-Sql session_of(const Change& change, const std::set<LockName>& sessions) {
-    return Sql() << std::int64_t{sessions.contains(change.name)};
-}
-
-/// `value`; but NULL, which the column refuses, if one of the locks has a history. A lock that was used and has lost
-/// its record must not be taken for a new one.
-Sql unless_used(std::span<const LockName> names, const Sql& value) {
-    return Sql("IF(EXISTS (SELECT 1 FROM holdfast_audit FORCE INDEX (PRIMARY) WHERE name IN ")
-           << list_of(names) << "), NULL, " << value << ")";
-}
-
-void put_event(Sql& sql, const AuditEvent& event) {
-    sql << "(";
-    sql.value(event.name.text()) << ", " << event.seq << ", " << event.at << ", ";
-    sql.value(name_of(event.kind)) << ", " << event.token.value << ", ";
-    sql.value(event.lock_id.text()) << ", ";
-    sql.value(event.holder.text) << ", ";
-    sql.value(event.actor) << ", ";
-    sql.value(event.reason) << ", ";
-    sql.value(sealed(event)) << ")";
-}
+    "seq, changed_at, data) VALUES ";
+constexpr Sql::Text replace_locks =
+    " ON DUPLICATE KEY UPDATE token = VALUES(token), lock_id = VALUES(lock_id), holder = VALUES(holder), "
+    "operation = VALUES(operation), reason = VALUES(reason), acquired_at = VALUES(acquired_at), "
+    "expires_at = VALUES(expires_at), session = VALUES(session), seq = VALUES(seq), "
+    "changed_at = VALUES(changed_at), data = VALUES(data)";
+constexpr Sql::Text insert_events =
+    "INSERT INTO holdfast_audit (name, seq, at, event, token, lock_id, holder, actor, reason, data) VALUES ";
 
 }  // namespace
 
@@ -91,49 +119,42 @@ Sql list_of(std::span<const LockName> names) {
     return sql << ")";
 }
 
-Sql add_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
-              const std::set<LockName>& fresh) {
+Sql statements_for(const Writing& writing) {
+    const auto [added, put, events] = written<TextRows>(writing);
+    Sql sql;
+    if (!added.sql().empty()) sql << insert_locks << added.sql() << "; ";
+    if (!put.sql().empty()) sql << insert_locks << put.sql() << replace_locks << "; ";
+    if (!events.sql().empty()) sql << insert_events << events.sql() << "; ";
+    return sql;
+}
+
+std::vector<BoundStatement> bound_statements_for(const Writing& writing) {
+    static const Sql add = Sql(insert_locks) << "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    static const Sql replace = Sql(add) << replace_locks;
+    static const Sql add_event = Sql(insert_events) << "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    auto [added, put, events] = written<BoundRows>(writing);
+    std::vector<BoundStatement> statements;
+    if (added.count() != 0) statements.emplace_back(add, std::move(added));
+    if (put.count() != 0) statements.emplace_back(replace, std::move(put));
+    if (events.count() != 0) statements.emplace_back(add_event, std::move(events));
+    return statements;
+}
+
+Sql expect_no_history(const Writing& writing) {
     std::vector<LockName> names;
-    for (const Change& change : changes)
-        if (fresh.contains(change.name)) names.push_back(change.name);
-    if (names.empty()) return {};
-    Sql sql(insert_locks);
-    Comma comma;
-    for (const Change& change : changes) {
-        if (!fresh.contains(change.name)) continue;
-        const Sql session = session_of(change, sessions);
-        // Once is enough: the statement fails as a whole.
-        const bool is_first = change.name == names.front();
-        put_lock(sql << comma.next(), change, now, is_first ? unless_used(names, session) : session);
+    std::uint64_t events = 0;
+    for (const Change& change : writing.changes) {
+        if (!writing.fresh.contains(change.name)) continue;
+        names.push_back(change.name);
+        events += change.events.size();
     }
-    return sql << "; ";
-}
-
-Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
-              const std::set<LockName>& fresh) {
-    Sql rows;
-    Comma comma;
-    for (const Change& change : changes)
-        if (change.record && !fresh.contains(change.name))
-            put_lock(rows << comma.next(), change, now, session_of(change, sessions));
-    if (rows.empty()) return rows;
-    return Sql(insert_locks)
-           << rows
-           << " ON DUPLICATE KEY UPDATE token = VALUES(token), lock_id = VALUES(lock_id), holder = VALUES(holder), "
-              "operation = VALUES(operation), reason = VALUES(reason), acquired_at = VALUES(acquired_at), "
-              "expires_at = VALUES(expires_at), session = VALUES(session), seq = VALUES(seq), changed_at = "
-              "VALUES(changed_at), "
-              "data = VALUES(data); ";
-}
-
-Sql put_events(std::span<const Change> changes) {
-    Sql rows;
-    Comma comma;
-    for (const Change& change : changes)
-        for (const AuditEvent& event : change.events) put_event(rows << comma.next(), event);
-    if (rows.empty()) return rows;
-    return Sql("INSERT INTO holdfast_audit (name, seq, at, event, token, lock_id, holder, actor, reason, data) VALUES ")
-           << rows << "; ";
+    if (names.empty()) return {};
+    // ~0 is the greatest number that there is, so nothing can be added to it. A statement that ends in an error is the
+    // only one that keeps those behind it from being run.
+    return Sql("SELECT IF(COUNT(*) = ") << events
+                                        << ", 0, ~0 + COUNT(*)) FROM holdfast_audit FORCE INDEX (PRIMARY) "
+                                           "WHERE name IN "
+                                        << list_of(names) << "; ";
 }
 
 Result<AuditEvent> read_event(const Row& row) {

@@ -3,6 +3,7 @@
 #include "stores/batch/batch.hpp"
 #include "stores/batch/sealed.hpp"
 #include "stores/mysql/connection.hpp"
+#include "stores/mysql/rows.hpp"
 
 #include <optional>
 #include <set>
@@ -37,14 +38,28 @@ inline constexpr Sql::Text select_lock_quickly = "SELECT l.name, l.token, l.lock
 /// Whether a stored lease depends on a session.
 [[nodiscard]] inline bool session_in(const Row& row) { return row.number(4) != 0; }
 
-/// Statements, each with its `;`, that write records and events. Nothing for changes without any. The leases of the
-/// locks in `sessions` depend on one. The locks in `fresh` had no row: one statement adds theirs, and fails if somebody
-/// else was faster, or if one of them has a history (`Failure::not_null`).
-[[nodiscard]] Sql add_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
-                            const std::set<LockName>& fresh);
-[[nodiscard]] Sql put_locks(std::span<const Change> changes, Instant now, const std::set<LockName>& sessions,
-                            const std::set<LockName>& fresh);
-[[nodiscard]] Sql put_events(std::span<const Change> changes);
+/// What is to be written.
+struct Writing {
+    std::span<const Change> changes;
+    Instant now{};
+    const std::set<LockName>& sessions;  ///< The locks whose leases depend on one.
+    const std::set<LockName>& fresh;     ///< Locks that had no row.
+};
+
+/// Statements, each with its `;`, that write records and events. If there are fresh locks, the first one adds their
+/// rows, and fails if somebody else was faster. Nothing for changes without any.
+[[nodiscard]] Sql statements_for(const Writing& writing);
+
+/// The same, with values that are bound.
+struct BoundStatement {
+    const Sql& text;
+    BoundRows rows;
+};
+[[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing);
+
+/// A statement, with its `;`, that fails (`Failure::out_of_range`) if a fresh lock has a history beside what was
+/// written just now: it was used, and has lost its record. Nothing without fresh locks.
+[[nodiscard]] Sql expect_no_history(const Writing& writing);
 
 /// The event in the columns `name, seq, token, data`.
 [[nodiscard]] Result<AuditEvent> read_event(const Row& row);

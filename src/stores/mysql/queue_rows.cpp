@@ -13,7 +13,10 @@ constexpr std::int64_t few = 16;
 /// Dead tickets that one batch sweeps out at most, of each lock.
 constexpr std::int64_t most_dead = 100;
 
-constexpr Sql::Text select_ticket = "SELECT name, number, lock_id, expires_at, data FROM holdfast_queue WHERE name ";
+constexpr Sql::Text select_ticket = "SELECT name, number, lock_id, expires_at, data FROM holdfast_queue ";
+/// What a session of ours thinks of a queue does not depend on how long it is, so it is told which index fits.
+constexpr Sql::Text in_order = "FORCE INDEX (holdfast_queue_order) WHERE name = ";
+constexpr Sql::Text by_key = "FORCE INDEX (PRIMARY) WHERE name = ";
 
 Sql names_of(std::span<const Wanted> wanted) {
     std::vector<LockName> names;
@@ -51,17 +54,18 @@ Result<std::optional<Identity>> Queues::take_first_look(Answer& answer, std::spa
 
 Sql Queues::second_look(std::span<const Wanted> wanted, Instant now) {
     Sql sql("SELECT name, MAX(number), SUM(expires_at > ");
-    sql << now << ") FROM holdfast_queue WHERE name IN " << names_of(wanted) << " GROUP BY name";
+    sql << now << ") FROM holdfast_queue FORCE INDEX (holdfast_queue_order) WHERE name IN " << names_of(wanted)
+        << " GROUP BY name";
     for (const Wanted& lock : wanted) {
         if (lock.depth == 0) continue;
-        Sql one(select_ticket);
-        one << "= ";
-        one.value(lock.name.text());
-        sql << "; " << one << " AND expires_at > " << now << " ORDER BY number LIMIT "
+        Sql name;
+        name.value(lock.name.text());
+        sql << "; " << select_ticket << in_order << name << " AND expires_at > " << now << " ORDER BY number LIMIT "
             << static_cast<std::uint64_t>(lock.depth);
-        sql << "; " << one << " AND expires_at <= " << now << " ORDER BY number LIMIT " << most_dead;
+        sql << "; " << select_ticket << in_order << name << " AND expires_at <= " << now << " ORDER BY number LIMIT "
+            << most_dead;
         if (lock.own_tickets.empty()) continue;
-        sql << "; " << one << " AND lock_id IN (";
+        sql << "; " << select_ticket << by_key << name << " AND lock_id IN (";
         Comma comma;
         for (const LockId& own : lock.own_tickets) (sql << comma.next()).value(own.text());
         sql << ")";

@@ -17,6 +17,9 @@ constexpr std::size_t names_in_list = 500;
 /// Keeps packets far below what servers accept.
 constexpr std::size_t changes_in_packet = 100;
 
+/// From so many on it is worth a round trip more for each statement that the server need not parse them.
+constexpr std::size_t changes_to_bind = 4;
+
 /// Clocks of the nodes of a cluster differ by less.
 constexpr milliseconds clock_difference{5000};
 
@@ -230,15 +233,31 @@ Transaction::Done Transaction::write() {
     if (deadline_.passed(clock_)) return std::unexpected(Trouble{Remedy::none, no_time_left()});
     const std::set<LockName> sessions = sessions_to_write();
     for (std::span<const Change> rest = batch_.changes(); !rest.empty();) {
-        const auto some = take_some(rest, changes_in_packet);
-        Sql sql = add_locks(some, now_, sessions, new_);
-        const std::size_t added = sql.empty() ? 0 : 1;
-        sql << put_locks(some, now_, sessions, new_) << put_events(some) << put_tickets(some, now_);
+        const Writing writing{take_some(rest, changes_in_packet), now_, sessions, new_};
+        const auto is_new = [&](const Change& change) { return new_.contains(change.name); };
+        const std::size_t added = std::ranges::any_of(writing.changes, is_new) ? 1 : 0;
+        std::size_t done = 0;
+        Sql sql;
+        if (writing.changes.size() >= changes_to_bind && connection_.takes_rows()) {
+            for (auto& [text, rows] : bound_statements_for(writing)) {
+                auto written = connection_.run(text, rows, deadline_);
+                if (!written) {
+                    written.error().statement = done;
+                    return std::unexpected(after_writing(written.error(), added, std::nullopt));
+                }
+                ++done;
+            }
+        } else {
+            sql = statements_for(writing);
+        }
+        sql << put_tickets(writing.changes, now_) << expect_no_history(writing);
         if (rest.empty()) sql << "COMMIT";
-        const auto written = connection_.run(sql, deadline_);
+        if (sql.empty()) continue;
+        auto written = connection_.run(sql, deadline_);
         if (written) continue;
+        written.error().statement += done;
         // Values are hexadecimal, so this counts the statements before COMMIT.
-        const auto commit = static_cast<std::size_t>(std::ranges::count(sql.packet(), ';'));
+        const auto commit = done + static_cast<std::size_t>(std::ranges::count(sql.packet(), ';'));
         return std::unexpected(
             after_writing(written.error(), added, rest.empty() ? std::optional(commit) : std::nullopt));
     }
@@ -277,10 +296,12 @@ Trouble Transaction::after_writing(const Failure& failure, std::size_t added, st
                 {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
     const Error error = error_of(failure, "write the locks");
     if (failure.row_busy() && busy_ == Busy::report) return {Remedy::wait, error};
-    // A lock without a row has a history: it is damaged, or somebody else has used it for the first time since we
-    // looked.
-    if (failure.not_null()) return look_ == Look::quick ? look_closely() : Trouble{Remedy::repeat, error};
+    // A new lock has a history, which only a close look can tell from one that it got since we looked.
+    if (failure.out_of_range()) return look_ == Look::quick ? look_closely() : Trouble{Remedy::repeat, error};
+    // Somebody else has used the lock for the first time, since we looked.
     if (failure.duplicate() && failure.statement < added) return {Remedy::repeat, error};
+    // The next attempt writes everything as text.
+    if (failure.too_many_statements()) return {Remedy::repeat, error};
     if (failure.conflict()) return {Remedy::repeat, error};
     if (failure.lost()) return {Remedy::reconnect, error};
     if (failure.duplicate())

@@ -53,7 +53,8 @@ Sql glance_query(const Watch& watch, const Clock& clock) {
     if (watch.ticket) {
         const Sql now = now_of(clock);
         sql << ", l.lock_id IS NULL OR l.expires_at <= " << now
-            << ", (SELECT COUNT(*) FROM (SELECT 1 FROM holdfast_queue q WHERE q.name = ";
+            << ", (SELECT COUNT(*) FROM (SELECT 1 FROM holdfast_queue q FORCE INDEX (holdfast_queue_order) WHERE "
+               "q.name = ";
         sql.value(watch.name.text()) << " AND q.expires_at > " << now
                                      << " AND q.number < (SELECT m.number FROM holdfast_queue m WHERE m.name = ";
         sql.value(watch.name.text()) << " AND m.lock_id = ";
