@@ -14,7 +14,7 @@ constexpr std::int64_t few = 16;
 constexpr std::int64_t most_dead = 100;
 
 constexpr Sql::Text select_ticket = "SELECT name, number, lock_id, expires_at, data FROM holdfast_queue ";
-/// What a session of ours thinks of a queue does not depend on how long it is, so it is told which index fits.
+/// The server is told which index fits, since in sessions of ours it does not count how long a queue is.
 constexpr Sql::Text in_order = "FORCE INDEX (holdfast_queue_order) WHERE name = ";
 constexpr Sql::Text by_key = "FORCE INDEX (PRIMARY) WHERE name = ";
 

@@ -43,7 +43,7 @@ public:
     void value(std::string_view bytes);
     void value(base::ByteView bytes);
     void number(std::int64_t number);
-    void number(std::uint64_t number_) { number(static_cast<std::int64_t>(number_)); }
+    void number(std::uint64_t count) { number(static_cast<std::int64_t>(count)); }
     void number(Instant instant) { number(std::int64_t{instant.time_since_epoch().count()}); }
     void no_number();
     void no_value();
