@@ -34,10 +34,12 @@ Sql settings_for(Flavour flavour) {
 Sql questions_for(Flavour flavour) {
     Sql sql(
         "SELECT @@global.read_only, @@innodb_read_only, @@global.innodb_flush_log_at_trx_commit, @@log_bin, "
-        "@@global.sync_binlog");
-    // Not from information_schema, which computes every counter of the server to show one.
-    if (flavour == Flavour::mariadb) sql << ", @@global.wsrep_on; SHOW GLOBAL STATUS LIKE 'Slaves_connected'";
-    return sql;
+        "@@global.sync_binlog, ");
+    // Without a binary log there are no replicas; and to show one of its counters the server computes all of them.
+    if (flavour == Flavour::mariadb)
+        return sql << "@@global.wsrep_on, IF(@@log_bin, (SELECT variable_value FROM information_schema.global_status "
+                      "WHERE variable_name = 'SLAVES_CONNECTED'), 0)";
+    return sql << "0, 0";
 }
 
 /// Variables come as 0 and 1, or as words.
@@ -81,16 +83,14 @@ std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline dead
     Sql sql = settings_for(facts.flavour);
     auto answers = connection.run(sql << "; " << questions_for(facts.flavour), deadline);
     if (!answers) return std::unexpected(answers.error());
-    const bool is_mariadb = facts.flavour == Flavour::mariadb;
-    const auto row = (*answers)[answers->size() - (is_mariadb ? 2 : 1)].next();
+    const auto row = answers->back().next();
     if (!row) return std::unexpected(Failure{0, "it does not answer questions about its settings"});
     facts.read_only = is_on(row->text(0)) || is_on(row->text(1));
     facts.flush_at_commit = row->number(2);
     facts.binlog = is_on(row->text(3));
     facts.sync_binlog = row->number(4);
-    if (!is_mariadb) return facts;
     facts.galera = is_on(row->text(5));
-    if (const auto replicas = answers->back().next()) facts.replicas = replicas->number(1);
+    facts.replicas = row->number(6);
     return facts;
 }
 
