@@ -48,7 +48,7 @@ std::vector<MYSQL_BIND> BoundRows::binds() {
         column.pointers.clear();
         for (const std::size_t begin : column.begins) column.pointers.push_back(bytes_.data() + begin);
         bind.buffer_type = MYSQL_TYPE_BLOB;
-        bind.buffer = column.pointers.data();
+        bind.buffer = static_cast<void*>(column.pointers.data());
         bind.length = column.lengths.data();
     }
     return binds;
