@@ -25,6 +25,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds look_again_unwatched{500};
 /// How often it looks when the next second of the node's clock may be the one that it waits for.
 constexpr milliseconds look_again_soonest{200};
+/// One of those who meet at a lock is always done, so few meet again.
+constexpr int attempts_without_pause = 3;
 
 void sleep(const std::stop_token& stop, milliseconds time) {
     std::mutex mutex;
@@ -173,12 +175,13 @@ private:
                 changed = true;
                 return replies;
             }
-            // Somebody was faster. The answer says how things are now.
+            // Somebody was faster. The answer says how things are now, but not how they will be after a pause.
             if (patience.over())
                 return fail(Errc::store_unavailable, "others kept changing the lock until the time was over");
-            if (attempt > 0) patience.pause(attempt);
-            moment =
-                writing.reads_otherwise() ? again(view, std::move(*answer), patience) : look(view, requests, patience);
+            const bool pauses = attempt >= attempts_without_pause;
+            if (pauses) patience.pause(attempt - attempts_without_pause);
+            moment = writing.reads_otherwise() && !pauses ? again(view, std::move(*answer), patience)
+                                                          : look(view, requests, patience);
         }
         return std::unexpected(moment.error());
     }
