@@ -132,10 +132,13 @@ private:
             if (!looked) return std::unexpected(looked.error());
             if (looked->outline.kind == Outline::Kind::done) break;
             // Somebody else was faster. The answer shows how things are now, so it is worth trying at once; after
-            // that, who waits for different times does not meet again.
+            // that, who waits for different times does not meet again, and what was seen before is old.
             if (deadline.passed(remote_.clock()))
                 return fail(Errc::store_unavailable, "others changed the lock again and again; nothing was changed");
-            if (attempt > 1) std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
+            if (attempt <= 1) continue;
+            std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
+            looked = remote_.look(round.batch.wanted(), IfMissing::create, deadline);
+            if (!looked) return std::unexpected(looked.error());
         }
         return std::move(round.replies);
     }
