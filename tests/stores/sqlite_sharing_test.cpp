@@ -78,6 +78,13 @@ TEST_F(SqliteSharing, ABatchThatDoesNotFitIntoTheCacheIsWholeForOthers) {
         EXPECT_TRUE(finding.ok || finding.name != "integrity") << finding.detail;
 }
 
+TEST_F(SqliteSharing, ABatchOfAMegabyteIsSynced) {
+    std::vector<Request> acquires;
+    for (int i = 0; i < 1000; ++i) acquires.emplace_back(by_alice(lock("many/" + std::to_string(i))));
+    const auto store = must(open_store("sqlite:" + (folder_.path() / "synced.db").string()));
+    for (const Reply& reply : must(store->apply(acquires, Deadline::never()))) ASSERT_THAT(reply, Granted());
+}
+
 TEST_F(SqliteSharing, ProcessesThatComeFirstTogetherMakeOneStore) {
     for (int round = 0; round < scaled(5); ++round) {
         std::filesystem::remove_all(folder_.path() / "sub");

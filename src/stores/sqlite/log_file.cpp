@@ -100,7 +100,8 @@ int write_frames(sqlite3_file* file, const void* from, int size, sqlite3_int64 a
 }
 
 int gather(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
-    constexpr std::size_t most = 256 * 1024;
+    // SQLite's own files take less than 128 KiB at once, and take more for a full disk.
+    constexpr std::size_t most = 64 * 1024;
     LogFile& self = log(file);
     if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
     std::vector<char>& bytes = *self.gathered;
