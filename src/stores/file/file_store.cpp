@@ -236,10 +236,12 @@ private:
             const auto lock = find_lock(watch.name);
             if (!lock) return std::unexpected(lock.error());
             if (!*lock) return {};
+            // Before the look: what it says is true from then on.
+            const Boottime before = clock_.boottime();
             const auto sleep = lookout.look(**lock);
             if (!sleep) return std::unexpected(sleep.error());
             if (!*sleep) return {};
-            const Deadline look{std::min(deadline.at, clock_.boottime() + **sleep)};
+            const Deadline look{std::min(deadline.at, before + **sleep)};
             if (!bell)
                 std::this_thread::sleep_for(std::min(nap, look.remaining(clock_)));
             else if (bell->wait(clock_, look, watch.stop))

@@ -181,10 +181,12 @@ private:
                               const std::stop_token& stop) {
         const auto bell = bells_.hang(ticket);
         while (!deadline.passed(clock_) && !stop.stop_requested()) {
+            // Before the look: what it says is true from then on.
+            const Boottime before = clock_.boottime();
             const auto sleep = sleep_of(name, ticket);
             if (!sleep) return std::unexpected(sleep.error());
             if (!*sleep) return {};
-            const Deadline look{std::min(deadline.at, clock_.boottime() + **sleep)};
+            const Deadline look{std::min(deadline.at, before + **sleep)};
             if (!bell)
                 std::this_thread::sleep_for(std::min(look.remaining(clock_), nap));
             else if (bell->wait(clock_, look, stop))
