@@ -36,6 +36,6 @@ Error go_on_as_full_program(const std::vector<std::string>& args) {
 }  // namespace holdfast
 
 // SQLite could load extensions, which nobody asks it to do. `--wrap=dlopen` puts this in the place of what would.
-extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }  // NOLINT(*-reserved-identifier): ld's name.
+extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }  // NOLINT(*-reserved-identifier,*-naming): ld's.
 
 int main(int argc, char** argv) { return holdfast::cli::run(argc, argv, holdfast::go_on_as_full_program); }

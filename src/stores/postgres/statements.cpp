@@ -145,7 +145,6 @@ Statements::Statements(const Settings& settings) {
 
     begin_change = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
     commit = "COMMIT";
-    need_not_last = "SET LOCAL synchronous_commit TO off";
 
     list = fmt::format(
         "WITH {1} SELECT l.name, l.token, l.lock_id, l.data, clock.now, "

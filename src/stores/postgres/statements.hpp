@@ -50,9 +50,6 @@ struct Statements {
 
     RepeatedText begin_change;
     RepeatedText commit;
-    /// For a transaction that only gives somebody a place in the queue: a crash of the server ends the place, and who
-    /// waits takes another one.
-    RepeatedText need_not_last;
 
     /// $1 clock or NULL, $2 first name, $3 end of names, $4 1 with free ones, $5 changed since or NULL.
     std::string list;

@@ -172,7 +172,6 @@ std::vector<Statement> writes(const Context& context, const std::vector<Change>&
         rows.bind_to(trip.emplace_back(statements.put_locks), now);
         trip.push_back(add_events(statements, changes));
     }
-    if (rows.empty()) trip.emplace_back(statements.need_not_last);
     add_queue(trip, statements, changes, now);
     add_wakes(trip, statements, context.settings, changes, data);
     trip.emplace_back(statements.commit);

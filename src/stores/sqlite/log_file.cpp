@@ -101,7 +101,7 @@ int write_frames(sqlite3_file* file, const void* from, int size, sqlite3_int64 a
 
 int gather(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) {
     // SQLite's own files take less than 128 KiB at once, and take more for a full disk.
-    constexpr std::size_t most = 64 * 1024;
+    constexpr std::size_t most = 65'536;
     LogFile& self = log(file);
     if (const int rc = write_kept(file); rc != SQLITE_OK) return rc;
     std::vector<char>& bytes = *self.gathered;
