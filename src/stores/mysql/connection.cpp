@@ -114,12 +114,9 @@ std::expected<void, Failure> Connection::run(const Sql& statement, BoundRows& ro
     auto found = kept(statement, deadline);
     if (!found) return std::unexpected(found.error());
     auto done = execute(*found, rows, deadline);
-    if (done || !done.error().statement_forgotten()) return done;
     // Behind a proxy it can be another server by now.
-    statements_.erase(statement.packet());
-    found = kept(statement, deadline);
-    if (!found) return std::unexpected(found.error());
-    return execute(*found, rows, deadline);
+    if (!done && done.error().statement_forgotten()) statements_.erase(statement.packet());
+    return done;
 }
 
 std::expected<MYSQL_STMT*, Failure> Connection::kept(const Sql& text, Deadline deadline) {

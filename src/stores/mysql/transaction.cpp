@@ -300,8 +300,9 @@ Trouble Transaction::after_writing(const Failure& failure, std::size_t added, st
     if (failure.out_of_range()) return look_ == Look::quick ? look_closely() : Trouble{Remedy::repeat, error};
     // Somebody else has used the lock for the first time, since we looked.
     if (failure.duplicate() && failure.statement < added) return {Remedy::repeat, error};
-    // The next attempt writes everything as text.
-    if (failure.too_many_statements()) return {Remedy::repeat, error};
+    // The next attempt writes everything as text, or has the server keep the statement anew. Not this one: whoever has
+    // forgotten the statement may know nothing of the transaction either.
+    if (failure.too_many_statements() || failure.statement_forgotten()) return {Remedy::repeat, error};
     if (failure.conflict()) return {Remedy::repeat, error};
     if (failure.lost()) return {Remedy::reconnect, error};
     if (failure.duplicate())
