@@ -29,7 +29,8 @@ Error go_on_as_full_program(const std::vector<std::string>& args) {
     argv.push_back(nullptr);
     execv(program.c_str(), argv.data());
     return {Errc::usage,
-            fmt::format("this needs {}, which cannot be run: {}", program.string(), base::os_message(errno))};
+            fmt::format("this store needs {}, which cannot be run: {}; \"make install\" puts it beside holdfast",
+                        program.string(), base::os_message(errno))};
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ TEST_F(ShortProgram, AloneSaysWhichProgramServesTheOthers) {
     const auto ended = box_.run({"status", "a", "--store", "redis://127.0.0.1:1/0"});
     EXPECT_EQ(ended.status, 64);
     EXPECT_THAT(ended.err, HasSubstr((box_.root / "libexec" / "holdfast-full").string()));
+    EXPECT_THAT(ended.err, HasSubstr("make install"));
 }
 
 TEST_F(ShortProgram, AloneNamesAUserByNumberWhomNoFileLists) {
