@@ -179,9 +179,10 @@ struct LockStatus {
     std::optional<Lease> lease{};  ///< Absent when free.
     std::uint64_t waiters = 0;
     std::optional<Override> override_request{};
-    std::uint64_t seq = 0;  ///< Of the newest audit event; 0 when the lock was never used.
-    Digest chain{};         ///< The hash of that event.
-    Instant as_of{};        ///< The store's clock when it looked.
+    std::uint64_t seq = 0;         ///< Of the newest audit event; 0 when the lock was never used.
+    Digest chain{};                ///< The hash of that event.
+    std::uint64_t pruned_seq = 0;  ///< Of the newest event that was pruned; 0 if none was.
+    Instant as_of{};               ///< The store's clock when it looked.
 
     [[nodiscard]] bool operator==(const LockStatus&) const = default;
 };

@@ -101,7 +101,19 @@ struct Answer {
     std::optional<Credentials> by{};  ///< Absent: an operator answers.
 };
 
-using Request = std::variant<Acquire, Renew, Release, Cancel, Transfer, Break, Check, Ask, Answer>;
+/// Remove audit events of a lock, the oldest first: those up to the number `through`, and no more than `most` of
+/// them. The newest one stays, and an event of its own tells what was removed. Nothing else changes, and repeating
+/// it is harmless.
+struct Prune {
+    static constexpr std::uint64_t most = 1000;
+
+    LockName name;
+    std::uint64_t through = 0;
+    std::string actor{};
+    std::string reason{};
+};
+
+using Request = std::variant<Acquire, Renew, Release, Cancel, Transfer, Break, Check, Ask, Answer, Prune>;
 
 [[nodiscard]] const LockName& name_of(const Request& request);
 

@@ -41,6 +41,8 @@ struct ListQuery {
     std::string prefix{};                    ///< Of the name, in bytes.
     bool with_free = false;                  ///< Also locks that nobody holds.
     std::optional<Instant> changed_since{};  ///< Only locks with an event at or after this.
+    std::string after{};                     ///< Only names behind this one, to read page by page.
+    std::optional<std::size_t> limit{};      ///< The first so many. Absent: all.
 };
 
 /// What a waiter has seen and waits to see changed.

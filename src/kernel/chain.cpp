@@ -14,9 +14,10 @@ Result<void> verify_chain(const std::vector<AuditEvent>& events, const LockStatu
     for (const AuditEvent& event : events) {
         if (event.name != status.name) return broken(event.seq, "it belongs to another lock");
         if (event.hash != kernel::hash_of(event)) return broken(event.seq, "its content does not match its hash");
-        if (event.seq != (previous == nullptr ? 1 : previous->seq + 1))
+        if (event.seq != (previous == nullptr ? status.pruned_seq : previous->seq) + 1)
             return broken(event.seq, "events are missing before it");
-        if (event.prev_hash != (previous == nullptr ? Digest{} : previous->hash))
+        const bool is_after_pruned = previous == nullptr && status.pruned_seq > 0;
+        if (!is_after_pruned && event.prev_hash != (previous == nullptr ? Digest{} : previous->hash))
             return broken(event.seq, "it does not follow from the event before");
         previous = &event;
     }

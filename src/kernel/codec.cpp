@@ -2,6 +2,7 @@
 
 #include "values/sha256.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -222,6 +223,7 @@ Bytes encode(const Record& record) {
     out.number(record.seq);
     out.raw(record.chain);
     out.instant(record.changed_at);
+    out.number(record.pruned_seq);
     return out.take();
 }
 
@@ -267,7 +269,10 @@ std::optional<Record> decode_record(std::span<const std::uint8_t> bytes) {
     record.seq = in.number();
     record.chain = in.raw<32>();
     record.changed_at = in.instant();
-    if (!in.complete()) return std::nullopt;
+    record.pruned_seq = in.number();
+    // The newest event is always there.
+    const bool is_possible = record.pruned_seq < std::max<std::uint64_t>(record.seq, 1);
+    if (!in.complete() || !is_possible) return std::nullopt;
     return record;
 }
 
@@ -291,7 +296,7 @@ std::optional<AuditEvent> decode_event(std::span<const std::uint8_t> bytes) {
     AuditEvent event{.name = std::move(*name)};
     event.seq = in.number();
     event.at = in.instant();
-    event.kind = in.choice(EventKind::override_denied);
+    event.kind = in.choice(EventKind::pruned);
     event.token = in.token();
     event.lock_id = LockId(in.raw<16>());
     event.holder = in.holder();

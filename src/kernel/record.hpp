@@ -46,9 +46,10 @@ struct Record {
     std::optional<HeldLease> held{};
     std::optional<Ended> ended{};
     std::optional<PendingAsk> pending{};
-    std::uint64_t seq = 0;  ///< Of the newest audit event.
-    Digest chain{};         ///< Its hash.
-    Instant changed_at{};   ///< Its time.
+    std::uint64_t seq = 0;         ///< Of the newest audit event.
+    Digest chain{};                ///< Its hash.
+    Instant changed_at{};          ///< Its time.
+    std::uint64_t pruned_seq = 0;  ///< Of the newest audit event that was pruned; 0 if none was.
 
     [[nodiscard]] bool operator==(const Record&) const = default;
 };

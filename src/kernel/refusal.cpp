@@ -108,6 +108,11 @@ struct Limits {
         if (auto error = bad_line("actor", r.actor, max_holder)) return error;
         return too_long("reason", r.reason, max_reason);
     }
+    std::optional<Error> operator()(const Prune& r) const {
+        if (r.actor.empty()) return Error{Errc::usage, "who prunes the audit log must be named"};
+        if (auto error = bad_line("actor", r.actor, max_holder)) return error;
+        return too_long("reason", r.reason, max_reason);
+    }
     std::optional<Error> operator()(const Renew&) const { return std::nullopt; }
     std::optional<Error> operator()(const Release&) const { return std::nullopt; }
     std::optional<Error> operator()(const Cancel&) const { return std::nullopt; }

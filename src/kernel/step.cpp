@@ -166,6 +166,20 @@ public:
         return granted();
     }
 
+    Decision on(const Prune& r) {
+        const Record& kept = state_.record;
+        // What the record goes on from stays, and so does a lock that was never used.
+        const std::uint64_t last = std::max<std::uint64_t>(kept.seq, 1) - 1;
+        const std::uint64_t through = std::min({r.through, last, kept.pruned_seq + Prune::most});
+        if (through <= kept.pruned_seq) return granted();
+        Lease about;
+        if (kept.ended) about.lock_id = kept.ended->lock_id;
+        if (kept.held) about = kept.held->lease;
+        next_.pruned_seq = through;
+        record(EventKind::pruned, about, r.actor, r.reason, {{"through", std::to_string(through)}});
+        return granted();
+    }
+
 private:
     [[nodiscard]] bool is_holder(const Credentials& who) const {
         const auto& held = state_.record.held;
@@ -357,6 +371,7 @@ LockStatus status_of(const Record& record, std::uint64_t waiters, Instant now) {
     status.waiters = waiters;
     status.seq = record.seq;
     status.chain = record.chain;
+    status.pruned_seq = record.pruned_seq;
     status.as_of = now;
     if (record.held) {
         status.lease = record.held->lease;

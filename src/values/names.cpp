@@ -22,6 +22,7 @@ std::string_view name_of(EventKind kind) {
         case EventKind::override_requested: return "override_requested";
         case EventKind::override_approved: return "override_approved";
         case EventKind::override_denied: return "override_denied";
+        case EventKind::pruned: return "pruned";
     }
     std::abort();
 }

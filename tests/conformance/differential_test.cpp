@@ -95,12 +95,15 @@ private:
         const Instant now = harness_->clock().wall();
         ListQuery list{.prefix = history_.once_in(2) ? "" : "b", .with_free = history_.once_in(2)};
         if (history_.once_in(2)) list.changed_since = now - history_.pause();
+        if (history_.once_in(3)) list.after = history_.once_in(2) ? "a" : "b/c";
+        if (history_.once_in(3)) list.limit = static_cast<std::size_t>(history_.up_to(3));
         EXPECT_EQ(must(store.list(list, Deadline::never())), must(model_->list(list, Deadline::never())));
         HistoryQuery events;
         if (history_.once_in(2)) events.name = RandomHistory::names().front();
         if (history_.once_in(2)) events.since = now - history_.pause();
         if (history_.once_in(2)) events.after_seq = static_cast<std::uint64_t>(history_.up_to(20));
         if (history_.once_in(2)) events.limit = static_cast<std::size_t>(history_.up_to(20));
+        if (history_.once_in(2)) events.which = HistoryQuery::Which::oldest;
         EXPECT_EQ(must(store.history(events, Deadline::never())), must(model_->history(events, Deadline::never())));
     }
 

@@ -5,16 +5,6 @@ namespace holdfast::tests {
 
 using namespace std::chrono_literals;
 
-namespace {
-
-std::vector<std::uint64_t> seqs(const std::vector<AuditEvent>& events) {
-    std::vector<std::uint64_t> found;
-    for (const AuditEvent& event : events) found.push_back(event.seq);
-    return found;
-}
-
-}  // namespace
-
 TEST_P(StoreConformance, EveryChangeIsOneEventAndRefusalsAreNone) {
     const Acquire alice = by_alice(lock("x"), 1s);
     granted(alice);
@@ -32,7 +22,7 @@ TEST_P(StoreConformance, EveryChangeIsOneEventAndRefusalsAreNone) {
 
     using enum EventKind;
     EXPECT_EQ(kinds(lock("x")), (std::vector{acquired, renewed, revived, stolen, transferred, broken}));
-    EXPECT_EQ(seqs(history(lock("x"))), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(seqs(history(lock("x"))), (Seqs{1, 2, 3, 4, 5, 6}));
     expect_whole_chain(lock("x"));
 }
 
@@ -48,7 +38,6 @@ TEST_P(StoreConformance, TheHistoryOfALockCanBeReadFromAnyPoint) {
         query.name = lock("x");
         return seqs(must(store().history(query, soon())));
     };
-    using Seqs = std::vector<std::uint64_t>;
     EXPECT_EQ(read({}), (Seqs{1, 2, 3, 4, 5}));
     EXPECT_EQ(read({.after_seq = 3}), (Seqs{4, 5}));
     EXPECT_EQ(read({.after_seq = 5}), Seqs{});

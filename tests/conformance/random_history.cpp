@@ -78,7 +78,7 @@ Check RandomHistory::check(const LockName& name) {
 Request RandomHistory::request() {
     const LockName on = name();
     const std::string actor = once_in(20) ? "" : "operator";
-    switch (up_to(15)) {
+    switch (up_to(16)) {
         default: return acquire(on);
         case 0:
         case 1: return Renew{on, somebody(on), ttl(), once_in(3) ? Revive::yes : Revive::no};
@@ -96,6 +96,7 @@ Request RandomHistory::request() {
             if (once_in(3)) answer.by = somebody(on);
             return answer;
         }
+        case 11: return Prune{on, static_cast<std::uint64_t>(up_to(200)), actor, "retention"};
     }
 }
 

@@ -42,6 +42,12 @@ protected:
         for (const AuditEvent& event : history(name)) found.push_back(event.kind);
         return found;
     }
+    using Seqs = std::vector<std::uint64_t>;
+    [[nodiscard]] static Seqs seqs(const std::vector<AuditEvent>& events) {
+        Seqs found;
+        for (const AuditEvent& event : events) found.push_back(event.seq);
+        return found;
+    }
     /// The audit log of the lock is whole and ends where its record says.
     void expect_whole_chain(const LockName& name) {
         EXPECT_THAT(verify_chain(history(name), inspect(name)), Granted()) << name.text();

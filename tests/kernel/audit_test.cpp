@@ -164,6 +164,79 @@ TEST_F(AuditTest, AddedRepeatedAndReorderedEventsAreFound) {
     expect_broken(added, status());
 }
 
+TEST_F(AuditTest, PrunedEventsAreGoneAndWhatIsLeftVerifies) {
+    const auto held = record().held;
+    elapse(1s);
+    granted(Prune{name_, 4, "root", "retention"});
+    ASSERT_EQ(events().size(), 4U);
+    EXPECT_EQ(events().front().seq, 5U);
+    EXPECT_EQ(status().pruned_seq, 4U);
+    EXPECT_EQ(record().held, held);
+    EXPECT_THAT(verify_chain(events(), status()), Granted());
+
+    const AuditEvent told = last_event();
+    EXPECT_EQ(told.kind, EventKind::pruned);
+    EXPECT_EQ(told.actor, "root");
+    EXPECT_EQ(told.reason, "retention");
+    EXPECT_EQ(told.lock_id, held->lease.lock_id);
+    EXPECT_EQ(told.holder, held->lease.holder);
+    EXPECT_EQ(told.details, (std::map<std::string, std::string>{{"through", "4"}}));
+}
+
+TEST_F(AuditTest, PruningOfAFreeLockNamesTheLeaseThatEndedLast) {
+    const LockId last = status().lease->lock_id;
+    granted(Break{name_, last, "root", ""});
+    granted(Prune{name_, 1, "root"});
+    EXPECT_EQ(last_event().lock_id, last);
+    EXPECT_EQ(last_event().holder, Holder{});
+}
+
+TEST_F(AuditTest, TheNewestEventIsNeverPruned) {
+    granted(Prune{name_, 1000, "root"});
+    EXPECT_EQ(status().pruned_seq, 6U);
+    EXPECT_EQ(events().size(), 2U);
+    EXPECT_THAT(verify_chain(events(), status()), Granted());
+}
+
+TEST_F(AuditTest, PruningWhatIsGoneOrWasNeverThereChangesNothing) {
+    granted(Prune{name_, 4, "root"});
+    const auto before = record();
+    granted(Prune{name_, 4, "root"});
+    granted(Prune{name_, 2, "root"});
+    granted(Prune{name_, 0, "root"});
+    EXPECT_EQ(record(), before);
+    granted(Prune{lock("never/used"), 4, "root"});
+    EXPECT_EQ(store_.status(lock("never/used")).seq, 0U);
+}
+
+TEST_F(AuditTest, OneRequestPrunesALimitedNumber) {
+    granted(Break{name_, status().lease->lock_id, "root", ""});
+    while (record().seq < Prune::most + 10) {
+        const Acquire again = by_bob(name_);
+        granted(again);
+        granted(release(again));
+    }
+    granted(Prune{name_, Prune::most + 5, "root"});
+    EXPECT_EQ(status().pruned_seq, Prune::most);
+    granted(Prune{name_, Prune::most + 5, "root"});
+    EXPECT_EQ(status().pruned_seq, Prune::most + 5);
+    EXPECT_THAT(verify_chain(events(), status()), Granted());
+}
+
+TEST_F(AuditTest, AnEventThatWasRemovedBesideThePrunedOnesIsFound) {
+    granted(Prune{name_, 3, "root"});
+    for (std::size_t i = 0; i < events().size(); ++i) {
+        auto altered = events();
+        altered.erase(altered.begin() + static_cast<std::ptrdiff_t>(i));
+        expect_broken(altered, status());
+    }
+}
+
+TEST_F(AuditTest, WhoPrunesMustBeNamed) {
+    expect_untouched(Prune{name_, 4, ""}, Errc::usage);
+    expect_untouched(Prune{name_, 4, "a\nb"}, Errc::usage);
+}
+
 TEST_F(AuditTest, ARecordThatWasSetBackIsFound) {
     LockStatus old = status();
     old.seq = 6;

@@ -27,7 +27,8 @@ constexpr std::array<std::string_view, moves> names_of_moves{"idle",
                                                              "approve_as_holder",
                                                              "approve_as_stranger",
                                                              "forge",
-                                                             "squat"};
+                                                             "squat",
+                                                             "prune"};
 
 milliseconds pause_of(std::uint64_t bits) {
     const auto length = static_cast<std::int64_t>(bits >> 4);
@@ -100,6 +101,7 @@ std::optional<Request> Cast::request_of(const Act& act) {
     if (act.move == Move::take || act.move == Move::queue) return *(mine = acquire(act));
     if (act.move == Move::forge && held) return forged(act);
     if (act.move == Move::squat) return squatting(act);
+    if (act.move == Move::prune) return Prune{lock_name, store_.shelf(lock_name).record.seq - act.variant % 4, "root"};
     if (act.move == Move::break_seen && held) return Break{lock_name, held->lease.lock_id, "root", ""};
     if (act.move == Move::approve) return answer(act, Verdict::approve, std::nullopt);
     if (act.move == Move::deny) return answer(act, Verdict::deny, std::nullopt);

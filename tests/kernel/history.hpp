@@ -33,8 +33,9 @@ enum class Move : std::uint8_t {
     approve_as_stranger,
     forge,  ///< The public lock_id of the lease with a key of one's own, in some request.
     squat,  ///< The public lock_id of the question or of a ticket with a key of one's own.
+    prune,
 };
-inline constexpr std::size_t moves = 20;
+inline constexpr std::size_t moves = 21;
 inline constexpr std::size_t clients = 4;
 inline constexpr std::size_t locks = 3;
 

@@ -19,7 +19,6 @@ using Shelf = LittleStore::Shelf;
 struct Before {
     Record record;
     std::vector<Ticket> tickets;
-    std::size_t events;
 };
 
 /// One step, seen from outside.
@@ -62,19 +61,29 @@ bool other_lease(const Observation& o) {
 
 std::string_view audit_invariant(const Observation& o) {
     const bool changed = o.before.record != o.after.record;
-    const std::size_t written = o.after.events.size() - o.before.events;
+    const auto is_new = [&](const AuditEvent& event) { return event.seq > o.before.record.seq; };
+    const auto written = static_cast<std::size_t>(std::ranges::count_if(o.after.events, is_new));
     if (changed != (written > 0)) return "a record changes together with an audit event, or neither";
     if (o.decision.record.has_value() != changed) return "a decision carries a record if and only if it changes";
     if (o.after.record.seq != o.before.record.seq + written) return "seq counts the events";
     Digest chain = o.before.record.chain;
     std::uint64_t seq = o.before.record.seq;
-    for (std::size_t i = o.before.events; i < o.after.events.size(); ++i) {
+    for (std::size_t i = o.after.events.size() - written; i < o.after.events.size(); ++i) {
         const AuditEvent& event = o.after.events[i];
         if (event.prev_hash != chain || event.seq != ++seq || event.hash != kernel::hash_of(event) || event.at != o.now)
             return "every event follows from the one before";
         chain = event.hash;
     }
     return o.after.record.chain == chain ? "" : "the record knows its newest event";
+}
+
+std::string_view prune_invariant(const Observation& o) {
+    const bool pruned = o.before.record.pruned_seq != o.after.record.pruned_seq;
+    if (pruned && (o.as<Prune>() == nullptr || o.as<Prune>()->through < o.after.record.pruned_seq))
+        return "nothing is pruned but what was asked for";
+    if (o.as<Prune>() != nullptr && o.before.record.held != o.after.record.held) return "pruning changes no lease";
+    const auto story = verify_chain(o.after.events, o.status);
+    return story ? "" : "what was not pruned is whole";
 }
 
 std::string_view token_invariant(const Observation& o) {
@@ -222,13 +231,14 @@ std::string_view reply_invariant(const Observation& o) {
 std::string broken_by(LittleStore& store, const Request& request) {
     const LockName& name = name_of(request);
     const Shelf& shelf = store.shelf(name);
-    const Before before{shelf.record, shelf.tickets, shelf.events.size()};
+    const Before before{shelf.record, shelf.tickets};
     std::vector<Record> others;
     for (const LockName& other : kernel::others_of(request)) others.push_back(store.shelf(other).record);
     const Decision decision = store.decide(request);
     const Observation seen{request, decision, before, store.shelf(name), others, store.status(name), store.now()};
-    for (const auto invariant : {audit_invariant, token_invariant, owner_invariant, expired_invariant, lease_invariant,
-                                 refusal_invariant, queue_invariant, liveness_invariant, reply_invariant})
+    for (const auto invariant :
+         {audit_invariant, prune_invariant, token_invariant, owner_invariant, expired_invariant, lease_invariant,
+          refusal_invariant, queue_invariant, liveness_invariant, reply_invariant})
         if (const std::string_view broken = invariant(seen); !broken.empty()) return std::string(broken);
     return "";
 }

@@ -45,6 +45,7 @@ void LittleStore::save(const LockName& name, const Decision& decision) {
     Shelf& kept = shelf(name);
     if (decision.record) kept.record = *decision.record;
     kept.events.insert(kept.events.end(), decision.events.begin(), decision.events.end());
+    std::erase_if(kept.events, [&](const AuditEvent& event) { return event.seq <= kept.record.pruned_seq; });
     const auto remove = [&](const LockId& id) {
         std::erase_if(kept.tickets, [&](const Ticket& ticket) { return ticket.lock_id == id; });
     };

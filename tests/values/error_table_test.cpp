@@ -90,7 +90,8 @@ TEST(EventNamesTest, AreThoseOfTheJson) {
         {EventKind::revived, "revived"},
         {EventKind::override_requested, "override_requested"},
         {EventKind::override_approved, "override_approved"},
-        {EventKind::override_denied, "override_denied"}};
+        {EventKind::override_denied, "override_denied"},
+        {EventKind::pruned, "pruned"}};
     for (const auto& [kind, name] : names) EXPECT_EQ(name_of(kind), name);
 }
 

@@ -49,6 +49,14 @@ struct Batch::Lock {
         if (ticket.expires_at > now) ++view->waiters;
     }
 
+    /// Events up to `through` go. Those that the batch itself has made are not even written.
+    void cut(std::uint64_t through) {
+        if (through == view->record.pruned_seq) return;
+        if (!change.cut) change.cut = Cut{.after = view->record.pruned_seq};
+        change.cut->through = through;
+        std::erase_if(change.events, [&](const AuditEvent& event) { return event.seq <= through; });
+    }
+
     /// Tickets whose owners no longer keep them alive stand in nobody's way; whoever writes sweeps them out.
     void sweep(Instant now) {
         std::vector<LockId> dead;
@@ -153,11 +161,12 @@ Reply Batch::decide(const Request& request, Instant now, milliseconds margin) {
 
     const Instant at = judged_at(lock.view->record, request, now, margin);
     Decision decision = kernel::step(state_of(request, lock, at), request, at);
+    std::ranges::move(decision.events, std::back_inserter(lock.change.events));
     if (decision.record) {
+        lock.cut(decision.record->pruned_seq);
         lock.view->record = *decision.record;
         lock.change.record = std::move(decision.record);
     }
-    std::ranges::move(decision.events, std::back_inserter(lock.change.events));
     if (decision.drop_ticket) lock.drop(*decision.drop_ticket, now);
     if (decision.put_ticket) {
         // Judged as of an earlier moment, it would be over before its time, and its owner last in line again.

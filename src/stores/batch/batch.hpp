@@ -33,12 +33,19 @@ struct LockView {
     std::uint64_t waiters = 0;              ///< How many tickets live, in all of the queue.
 };
 
+/// Audit events that are to be removed: those with numbers above `after`, up to `through`.
+struct Cut {
+    std::uint64_t after = 0;
+    std::uint64_t through = 0;
+};
+
 /// What is to be written of one lock, in one atomic step with all others of the batch.
 struct Change {
     LockName name;
     bool is_new = false;  ///< The lock had no record.
     std::optional<kernel::Record> record{};
-    std::vector<AuditEvent> events{};
+    std::vector<AuditEvent> events{};  ///< None of those that `cut` removes.
+    std::optional<Cut> cut{};
     std::vector<kernel::Ticket> put{};  ///< Add, or replace by lock_id.
     std::vector<kernel::Ticket> dropped{};
     std::optional<LockId> next{};  ///< The first in line, if it may take the lock now: who is to be woken.

@@ -69,6 +69,8 @@ public:
             if (entry.record.seq == 0 || !name.text().starts_with(query.prefix)) continue;
             if (!query.with_free && !entry.record.held) continue;
             if (query.changed_since && entry.record.changed_at < *query.changed_since) continue;
+            if (name.text() <= query.after) continue;
+            if (query.limit && found.size() >= *query.limit) break;
             found.push_back(kernel::status_of(entry.record, waiters_of(entry, now), now));
         }
         return found;
@@ -85,8 +87,11 @@ public:
         }
         if (!query.name)
             std::ranges::sort(found, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
-        if (query.limit && found.size() > *query.limit)
-            found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(*query.limit));
+        if (query.limit && found.size() > *query.limit) {
+            const auto surplus = static_cast<std::ptrdiff_t>(found.size() - *query.limit);
+            const auto from = query.which == HistoryQuery::Which::newest ? found.begin() : found.end() - surplus;
+            found.erase(from, from + surplus);
+        }
         return found;
     }
 
@@ -151,6 +156,7 @@ private:
         Entry& entry = entry_of(name);
         if (decision.record) entry.record = *decision.record;
         entry.events.insert(entry.events.end(), decision.events.begin(), decision.events.end());
+        std::erase_if(entry.events, [&](const AuditEvent& event) { return event.seq <= entry.record.pruned_seq; });
         const auto remove = [&](const LockId& lock_id) {
             std::erase_if(entry.tickets, [&](const auto& ticket) { return ticket.second.lock_id == lock_id; });
         };

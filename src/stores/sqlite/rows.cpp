@@ -90,7 +90,7 @@ Enum choice(Query& row, std::span<const std::string_view> names) {
 
 std::span<const std::string_view> event_names() {
     static const auto names = [] {
-        std::array<std::string_view, static_cast<std::size_t>(EventKind::override_denied)> all{};
+        std::array<std::string_view, static_cast<std::size_t>(EventKind::pruned)> all{};
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = name_of(static_cast<EventKind>(i + 1));
         return all;
     }();

@@ -23,6 +23,7 @@ struct Describe {
     Described operator()(const Renew& r) const { return {"renew", id_of(r.as)}; }
     Described operator()(const Release& r) const { return {"release", id_of(r.as)}; }
     Described operator()(const Cancel& r) const { return {"cancel", id_of(r.as)}; }
+    Described operator()(const Prune&) const { return {"prune", ""}; }
     Described operator()(const Transfer& r) const {
         return {"transfer", id_of(r.as) + fmt::format(R"(,"to":"{}")", r.to_as.lock_id.text())};
     }
