@@ -68,6 +68,10 @@ Result<void> save(Tables& tables, const Loaded& loaded, const Decision& decision
         effects.changed_lock = true;
         if (auto added = tables.add_event(event); !added) return added;
     }
+    if (decision.record && decision.record->pruned_seq != before.pruned_seq) {
+        const auto pruned = tables.prune(before.name, before.pruned_seq, decision.record->pruned_seq);
+        if (!pruned) return pruned;
+    }
     if (!decision.record && !decision.put_ticket && !decision.drop_ticket) return {};
     return save_queue(tables, loaded, decision, moment, effects);
 }

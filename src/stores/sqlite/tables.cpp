@@ -42,6 +42,18 @@ std::string update_lock() {
     return sql + " WHERE name = ?1";
 }
 
+std::string select_history(std::string_view order) {
+    return fmt::format(
+        "SELECT {} FROM holdfast_audit WHERE name = ?1 AND seq > ?2 AND at >= ?3 ORDER BY seq {} LIMIT ?4",
+        event_columns(), order);
+}
+
+/// Absent means no limit.
+std::int64_t limit_of(std::optional<std::uint64_t> limit) {
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return static_cast<std::int64_t>(std::min(limit.value_or(most), most));
+}
+
 // Writes say OR ROLLBACK: any failure gives up the whole transaction anyway, and being able to undo one
 // statement alone would make SQLite keep a journal of it in memory.
 
@@ -239,14 +251,21 @@ Result<void> Tables::add_event(const AuditEvent& event) {
     return query.run();
 }
 
+Result<void> Tables::prune(const LockName& name, std::uint64_t after, std::uint64_t through) {
+    Query query(database_, "DELETE FROM holdfast_audit WHERE name = ? AND seq > ? AND seq <= ?");
+    query.bind(name.text()).bind(static_cast<std::int64_t>(after)).bind(static_cast<std::int64_t>(through));
+    return query.run();
+}
+
 Result<std::vector<std::string>> Tables::names(const ListQuery& query) {
-    if (query.changed_since) return names_since(*query.changed_since, query.prefix);
+    if (query.changed_since) return names_since(*query.changed_since, query);
     // Names come from the smallest index that knows them, and the records one by one afterwards: whatever an index
     // leads to, a held lock must not be missing.
-    Query rows(database_, query.with_free ? "SELECT name FROM holdfast_locks WHERE name >= ?1 ORDER BY name"
-                                          : "SELECT name FROM holdfast_locks INDEXED BY holdfast_locks_held "
-                                            "WHERE name >= ?1 AND lock_id IS NOT NULL ORDER BY name");
-    rows.bind(query.prefix);
+    Query rows(database_, query.with_free
+                              ? "SELECT name FROM holdfast_locks WHERE name >= ?1 AND name > ?2 ORDER BY name LIMIT ?3"
+                              : "SELECT name FROM holdfast_locks INDEXED BY holdfast_locks_held "
+                                "WHERE name >= ?1 AND name > ?2 AND lock_id IS NOT NULL ORDER BY name LIMIT ?3");
+    rows.bind(query.prefix).bind(query.after).bind(limit_of(query.limit));
     std::vector<std::string> found;
     while (true) {
         const auto row = rows.step();
@@ -258,7 +277,7 @@ Result<std::vector<std::string>> Tables::names(const ListQuery& query) {
     }
 }
 
-Result<std::vector<std::string>> Tables::names_since(Instant since, std::string_view prefix) {
+Result<std::vector<std::string>> Tables::names_since(Instant since, const ListQuery& query) {
     Query rows(database_, "SELECT newest_at, at, name FROM holdfast_audit ORDER BY id DESC");
     std::set<std::string, std::less<>> found;
     while (true) {
@@ -267,7 +286,8 @@ Result<std::vector<std::string>> Tables::names_since(Instant since, std::string_
         if (!*row || rows.number() < number_of(since)) break;
         const bool is_since = rows.number() >= number_of(since);
         const std::string_view name = rows.text();
-        if (is_since && name.starts_with(prefix) && !found.contains(name)) found.emplace(name);
+        if (is_since && name.starts_with(query.prefix) && name > query.after && !found.contains(name))
+            found.emplace(name);
     }
     return std::vector<std::string>(found.begin(), found.end());
 }
@@ -278,6 +298,7 @@ Result<std::vector<LockStatus>> Tables::list(const ListQuery& query, const Momen
     std::vector<LockStatus> found;
     found.reserve(all->size());
     for (const std::string& text : *all) {
+        if (query.limit && found.size() == *query.limit) break;
         const auto name = LockName::parse(text);
         if (!name) return std::unexpected(unreadable(text, "the record"));
         const auto stored = find(*name, moment);
@@ -298,15 +319,12 @@ Result<std::vector<AuditEvent>> Tables::history(const HistoryQuery& query) {
 }
 
 Result<std::vector<AuditEvent>> Tables::history_of_one(const HistoryQuery& query) {
-    static const std::string sql = fmt::format(
-        "SELECT {} FROM holdfast_audit WHERE name = ?1 AND seq > ?2 AND at >= ?3 ORDER BY seq DESC LIMIT ?4",
-        event_columns());
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    Query rows(database_, sql);
-    rows.bind(query.name->text());
-    rows.bind(static_cast<std::int64_t>(std::min<std::uint64_t>(query.after_seq, most)));
-    rows.bind(number_of(query.since.value_or(Instant::min())));
-    rows.bind(static_cast<std::int64_t>(std::min<std::uint64_t>(query.limit.value_or(most), most)));
+    static const std::string from_newest = select_history("DESC");
+    static const std::string from_oldest = select_history("ASC");
+    const bool oldest = query.which == HistoryQuery::Which::oldest;
+    Query rows(database_, oldest ? from_oldest : from_newest);
+    rows.bind(query.name->text()).bind(limit_of(query.after_seq));
+    rows.bind(number_of(query.since.value_or(Instant::min()))).bind(limit_of(query.limit));
     std::vector<AuditEvent> events;
     while (true) {
         const auto row = rows.step();
@@ -316,7 +334,7 @@ Result<std::vector<AuditEvent>> Tables::history_of_one(const HistoryQuery& query
         if (!event) return std::unexpected(event.error());
         events.push_back(std::move(*event));
     }
-    std::ranges::reverse(events);
+    if (!oldest) std::ranges::reverse(events);
     return events;
 }
 
@@ -329,6 +347,7 @@ Result<std::vector<AuditEvent>> Tables::history_of_all(const HistoryQuery& query
     std::vector<AuditEvent> events;
     // The times of the newest so many that were read. They fall from row to row, unless the clock was put back.
     std::priority_queue<Instant, std::vector<Instant>, std::greater<>> newest;
+    const bool from_newest = query.which == HistoryQuery::Which::newest;
     Instant oldest = query.since.value_or(Instant::min());
     while (true) {
         const auto row = rows.step();
@@ -338,13 +357,19 @@ Result<std::vector<AuditEvent>> Tables::history_of_all(const HistoryQuery& query
         auto event = read_event(rows);
         if (!event) return std::unexpected(event.error());
         if (event->at < oldest) continue;
-        newest.push(event->at);
+        if (from_newest) newest.push(event->at);
         if (newest.size() > limit) newest.pop();
         if (newest.size() == limit) oldest = std::max(oldest, newest.top());
         events.push_back(std::move(*event));
     }
     std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
-    if (events.size() > limit) events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(limit));
+    if (events.size() <= limit) return events;
+    const auto cut = from_newest ? events.end() - static_cast<std::ptrdiff_t>(limit)
+                                 : events.begin() + static_cast<std::ptrdiff_t>(limit);
+    if (from_newest)
+        events.erase(events.begin(), cut);
+    else
+        events.erase(cut, events.end());
     return events;
 }
 

@@ -53,6 +53,8 @@ public:
     [[nodiscard]] Result<void> put_ticket(const LockName& name, const kernel::Ticket& ticket, const Moment& moment);
     [[nodiscard]] Result<void> drop_ticket(const LockName& name, const LockId& lock_id);
     [[nodiscard]] Result<void> add_event(const AuditEvent& event);
+    /// Removes the events of a lock with numbers above `after`, up to `through`.
+    [[nodiscard]] Result<void> prune(const LockName& name, std::uint64_t after, std::uint64_t through);
 
     [[nodiscard]] Result<std::vector<LockStatus>> list(const ListQuery& query, const Moment& moment);
     [[nodiscard]] Result<std::vector<AuditEvent>> history(const HistoryQuery& query);
@@ -65,7 +67,7 @@ private:
                                                                const Moment& moment);
     /// In byte order.
     [[nodiscard]] Result<std::vector<std::string>> names(const ListQuery& query);
-    [[nodiscard]] Result<std::vector<std::string>> names_since(Instant since, std::string_view prefix);
+    [[nodiscard]] Result<std::vector<std::string>> names_since(Instant since, const ListQuery& query);
     [[nodiscard]] Result<std::vector<AuditEvent>> history_of_one(const HistoryQuery& query);
     [[nodiscard]] Result<std::vector<AuditEvent>> history_of_all(const HistoryQuery& query);
 
