@@ -2,13 +2,13 @@
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/measure.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/signals.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <unistd.h>
 
 namespace holdfast::cli {
 namespace {
@@ -19,24 +19,6 @@ constexpr Option clients{"clients", '\0', Takes::one, "N", "How many clients at 
 constexpr Option time{"time", '\0', Takes::one, "D", "How long each of the three measurements takes.", "3s"};
 constexpr std::array bench_options{clients, time};
 constexpr unsigned most_clients = 1000;
-
-/// A line that is written over while work goes on; nothing where nobody watches.
-class ProgressLine {
-public:
-    explicit ProgressLine(const Style& style) : shown_(!style.quiet && !style.json && isatty(STDERR_FILENO) == 1) {}
-    ~ProgressLine() {
-        if (shown_) std::fputs("\r\x1b[K", stderr);
-    }
-    ProgressLine(const ProgressLine&) = delete;
-    ProgressLine& operator=(const ProgressLine&) = delete;
-
-    void show(std::string_view what, double part) const {
-        if (shown_) fmt::print(stderr, "\r{}: {:3.0f} %\x1b[K", what, part * 100);
-    }
-
-private:
-    bool shown_;
-};
 
 json::Value to_json(const Spread& spread) {
     const auto number = [](std::chrono::microseconds time_taken) { return json::Value::number(time_taken.count()); };
@@ -79,7 +61,7 @@ Result<int> run_bench(Context& context) {
     const auto work = [&](std::string_view what, unsigned number) {
         return Workload{
             **store, context.clock, context.holder(), number, *duration, signals.token(), [&line, what](double part) {
-                line.show(what, part);
+                line.show(fmt::format("{}: {:3.0f} %", what, part * 100));
             }};
     };
     const auto many_clients = static_cast<unsigned>(*count);

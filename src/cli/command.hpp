@@ -61,6 +61,7 @@ extern const Command override_approve_command;
 extern const Command override_deny_command;
 extern const Command override_list_command;
 extern const Command hold_command;
+extern const Command prune_command;
 extern const Command doctor_command;
 extern const Command bench_command;
 extern const Command init_command;

@@ -8,26 +8,13 @@ namespace {
 
 /// The only list of commands.
 constexpr std::array all{
-    &run_command,
-    &acquire_command,
-    &renew_command,
-    &release_command,
-    &transfer_command,
-    &check_command,
-    &status_command,
-    &history_command,
-    &watch_command,
-    &unlock_command,
-    &override_request_command,
-    &override_approve_command,
-    &override_deny_command,
-    &override_list_command,
-    &hold_command,
-    &doctor_command,
-    &bench_command,
-    &init_command,
-    &completion_command,
-    &version_command,
+    &run_command,           &acquire_command,          &renew_command,
+    &release_command,       &transfer_command,         &check_command,
+    &status_command,        &history_command,          &watch_command,
+    &unlock_command,        &override_request_command, &override_approve_command,
+    &override_deny_command, &override_list_command,    &hold_command,
+    &prune_command,         &doctor_command,           &bench_command,
+    &init_command,          &completion_command,       &version_command,
     &help_command,
 };
 

@@ -123,7 +123,7 @@ TEST_P(StoreConformance, AListCanBeReadPageByPage) {
         while (true) {
             const auto page = must(store().list(query, soon()));
             EXPECT_LE(page.size(), size);
-            if (page.empty()) return names;
+            if (page.empty() || names.size() > 100) return names;
             for (const LockStatus& status : page) names.push_back(status.name.text());
             query.after = names.back();
         }
