@@ -2,6 +2,7 @@
 #include "harness/programs.hpp"
 #include "harness/progress.hpp"
 #include "measures/measures.hpp"
+#include "measures/pruning.hpp"
 
 #include <fmt/format.h>
 
@@ -81,7 +82,8 @@ const std::array tasks{
 
 std::vector<Line> grow(const Site& site, const std::string& title, std::string_view kind) {
     const auto few = opened(fresh_store(site, kind));
-    const auto lots = opened(fresh_store(site, kind));
+    const std::string url = fresh_store(site, kind);
+    const auto lots = opened(url);
     fill(*few, small, "P10 " + title);
     fill(*lots, site.growth, "P10 " + title);
     const Clients few_client = library_clients(*few, 1);
@@ -97,6 +99,8 @@ std::vector<Line> grow(const Site& site, const std::string& title, std::string_v
         lines.push_back({"P10", fmt::format("{}, {}, {}", title, task.name, sizes), task.unit,
                          fmt::format("with {} locks", small), series[0], series[1], task.goal});
     }
+    const auto pruned = measure_beside_pruning(site, fmt::format("{}, {}", title, sizes), url);
+    lines.insert(lines.end(), pruned.begin(), pruned.end());
     return lines;
 }
 

@@ -16,19 +16,30 @@ namespace holdfast::bench {
 namespace {
 
 constexpr int waiters = 8;
-constexpr int turns = 12;
+constexpr long enough_holds = 100;
 
 struct Held {
     std::int64_t asked, begin, end;
 };
 
+std::vector<Held> holds_in(const std::string& file) {
+    std::vector<Held> holds;
+    std::ifstream lines(file);
+    for (Held held{}; lines >> held.asked >> held.begin >> held.end;) holds.push_back(held);
+    return holds;
+}
+
+/// Which one of all holds was that of who asked then, counted from one.
+long place_of(std::int64_t asked, const std::string& file) {
+    const auto holds = holds_in(file);
+    return std::ranges::find(holds, asked, &Held::asked) - holds.begin() + 1;
+}
+
 /// From the end of one hold to the beginning of the next, in milliseconds, without the first and the last ones,
 /// when not all were waiting. And only where the next was waiting already when the one before began: a lock that
 /// somebody finds free was not handed over.
 std::vector<double> gaps_in(const std::string& file) {
-    std::vector<Held> holds;
-    std::ifstream lines(file);
-    for (Held held{}; lines >> held.asked >> held.begin >> held.end;) holds.push_back(held);
+    std::vector<Held> holds = holds_in(file);
     std::ranges::sort(holds, {}, &Held::begin);
     std::vector<double> gaps;
     for (std::size_t i = waiters; i + waiters < holds.size(); ++i)
@@ -41,13 +52,14 @@ std::vector<double> gaps_in(const std::string& file) {
 std::string fresh_file(const Site& site) {
     std::string file = (site.folder / "stamps").string();
     std::ofstream(file, std::ios::trunc).flush();
+    std::ofstream(begun_beside(file), std::ios::trunc).flush();
     return file;
 }
 
-/// Eight processes, each of which does `work`.
+/// One process that holds and eight that wait, each of which does `work`.
 std::vector<double> contend(const std::string& file, const std::function<void()>& work) {
     std::vector<pid_t> processes;
-    for (int i = 0; i < waiters; ++i) processes.push_back(fork_to(work));
+    for (int i = 0; i < waiters + 1; ++i) processes.push_back(fork_to(work));
     for (const pid_t process : processes) expect_success(process);
     return gaps_in(file);
 }
@@ -56,10 +68,11 @@ std::vector<double> by_command(const Site& site, std::vector<std::string> comman
     const std::string file = fresh_file(site);
     command.insert(command.end(), {site.stamp, file, ""});
     return contend(file, [&] {
-        for (int turn = 0; turn < turns; ++turn) {
-            command.back() = std::to_string(now_ns());
+        while (holds_begun(file) < enough_holds) {
+            const std::int64_t asked = now_ns();
+            command.back() = std::to_string(asked);
             expect_success(start(command));
-            stay_away();
+            stay_away(file, place_of(asked, file));
         }
     });
 }
@@ -72,12 +85,12 @@ std::vector<double> by_call(const Site& site, const Arguments&... arguments) {
     return contend(file, [&] {
         Waiter waiter(arguments...);
         const Stamps stamps(file.c_str());
-        for (int turn = 0; turn < turns; ++turn) {
+        while (holds_begun(file) < enough_holds) {
             const std::int64_t asked = now_ns();
             waiter.take();
             if (!stamps.hold(asked)) std::_Exit(1);
             waiter.give();
-            stay_away();
+            stay_away(file, place_of(asked, file));
         }
     });
 }
@@ -119,7 +132,7 @@ std::vector<double> by_redis_py(const Site& site) {
                                            std::to_string(tests::shared_server_port("redis")),
                                            std::string(tests::server_password),
                                            file,
-                                           std::to_string(turns)};
+                                           std::to_string(enough_holds)};
     return contend(file, [&] { expect_success(start(command)); });
 }
 
@@ -127,7 +140,7 @@ std::vector<double> by_etcd_mutex(const Site& site) {
     const std::string file = fresh_file(site);
     const std::vector<std::string> command{(site.peers / "etcd_mutex").string(),
                                            std::to_string(tests::shared_server_port("etcd")), "handover", file,
-                                           std::to_string(turns)};
+                                           std::to_string(enough_holds)};
     return contend(file, [&] { expect_success(start(command)); });
 }
 

@@ -1,6 +1,7 @@
 // etcd_mutex PORT pairs CLIENTS MILLISECONDS: prints how many locks of their own so many clients took and gave back in a
 // second, with etcd's concurrency.Mutex.
-// etcd_mutex PORT handover FILE TURNS: takes one lock again and again, in the hand-over measure.
+// etcd_mutex PORT handover FILE HOLDS: takes one lock again and again, in the hand-over measure, until all who do so
+// have held it so many times.
 package main
 
 import (
@@ -71,29 +72,46 @@ func now() int64 {
 	return time.Nano()
 }
 
-func handOver(port, path string, turns int) {
+func size(file *os.File) int64 {
+	info, err := file.Stat()
+	must(err)
+	return info.Size()
+}
+
+// As in measures/stamps.hpp.
+func stayAway(begun *os.File, count int64) {
+	for i := 0; i < 500 && size(begun) <= count; i++ {
+		time.Sleep(500 * time.Microsecond)
+	}
+}
+
+func handOver(port, path string, enough int64) {
 	stamps, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	must(err)
+	begun, err := os.OpenFile(path+".begun", os.O_WRONLY|os.O_APPEND, 0)
+	must(err)
 	own := session(port)
-	for turn := 0; turn < turns; turn++ {
+	for size(begun) < enough {
 		mutex := concurrency.NewMutex(own, "handover")
 		asked := now()
 		must(mutex.Lock(context.Background()))
 		begin := now()
+		fmt.Fprint(begun, ".")
+		count := size(begun)
 		time.Sleep(hold)
 		fmt.Fprintf(stamps, "%d %d %d\n", asked, begin, now())
 		must(mutex.Unlock(context.Background()))
-		time.Sleep(hold)
+		stayAway(begun, count)
 	}
 }
 
 func main() {
 	if len(os.Args) != 5 {
-		log.Fatal("usage: etcd_mutex PORT pairs CLIENTS MILLISECONDS | etcd_mutex PORT handover FILE TURNS")
+		log.Fatal("usage: etcd_mutex PORT pairs CLIENTS MILLISECONDS | etcd_mutex PORT handover FILE HOLDS")
 	}
 	if os.Args[2] == "pairs" {
 		pairs(os.Args[1], number(os.Args[3]), time.Duration(number(os.Args[4]))*time.Millisecond)
 	} else {
-		handOver(os.Args[1], os.Args[3], number(os.Args[4]))
+		handOver(os.Args[1], os.Args[3], int64(number(os.Args[4])))
 	}
 }

@@ -1,4 +1,5 @@
-"""redis_py_lock.py PORT PASSWORD FILE TURNS: takes one lock again and again with redis-py, in the hand-over measure."""
+"""redis_py_lock.py PORT PASSWORD FILE HOLDS: takes one lock again and again with redis-py, in the hand-over measure,
+until all who do so have held it so many times."""
 
 import os
 import sys
@@ -13,15 +14,26 @@ def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-port, password, path, turns = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+def stay_away(count):
+    """As in measures/stamps.hpp."""
+    for _ in range(500):
+        if os.fstat(begun).st_size > count:
+            return
+        time.sleep(0.0005)
+
+
+port, password, path, enough = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 client = redis.Redis(host="127.0.0.1", port=port, password=password)
 stamps = os.open(path, os.O_WRONLY | os.O_APPEND)
-for _ in range(turns):
+begun = os.open(path + ".begun", os.O_WRONLY | os.O_APPEND)
+while os.fstat(begun).st_size < enough:
     lock = client.lock("redis-py", timeout=30)
     asked = now()
     lock.acquire()
     begin = now()
+    os.write(begun, b".")
+    count = os.fstat(begun).st_size
     time.sleep(hold)
     os.write(stamps, b"%d %d %d\n" % (asked, begin, now()))
     lock.release()
-    time.sleep(hold)
+    stay_away(count)
