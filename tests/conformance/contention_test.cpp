@@ -190,4 +190,39 @@ TEST_P(StoreConformance, TwoStoreObjectsSeeEachOthersLocks) {
     EXPECT_EQ(other->info().store_id, store().info().store_id);
 }
 
+/// Everybody who changes the lock meets the one who prunes it, and the log still tells each change once.
+TEST_P(StoreConformance, PruningBesideChangesLosesNone) {
+    constexpr std::size_t changers = 3;
+    const Contenders contenders(harness(), GetParam(), changers + 1);
+    const LockName name = lock("pruned");
+    const int turns = scaled(20);
+    std::atomic<std::uint64_t> events = 0;
+    std::atomic<std::size_t> busy = changers;
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < changers; ++i)
+            threads.emplace_back([&, i] {
+                Store& store = contenders[i];
+                for (int done = 0; done < turns;) {
+                    const Acquire mine = by("contender " + std::to_string(i), name, 1h);
+                    if (!store.apply_one(mine, Deadline::never())) continue;
+                    EXPECT_THAT(store.apply_one(release(mine), Deadline::never()), Granted());
+                    events += 2;
+                    ++done;
+                }
+                --busy;
+            });
+        threads.emplace_back([&] {
+            while (busy > 0) {
+                const auto before = must(contenders[changers].inspect(name, Deadline::never()));
+                const auto pruned = contenders[changers].apply_one(Prune{name, before.seq, "root"}, Deadline::never());
+                ASSERT_THAT(pruned, Granted());
+                if (pruned->lock.pruned_seq > before.pruned_seq) ++events;
+            }
+        });
+    }
+    EXPECT_EQ(inspect(name).seq, events);
+    expect_whole_chain(name);
+}
+
 }  // namespace holdfast::tests
