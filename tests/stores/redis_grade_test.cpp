@@ -124,6 +124,7 @@ TEST(RedisPermissions, TheDocumentedOnesAreEnough) {
     EXPECT_THAT(must(store->apply(both, soon())), testing::Each(Granted()));
     EXPECT_THAT(store->apply_one(queued(by_bob(lock("x"))), soon()), RefusedWith(Errc::lock_conflict));
     EXPECT_THAT(store->apply_one(release(alice), soon()), Granted());
+    EXPECT_THAT(store->apply_one(Prune{lock("x"), 1, "root"}, soon()), Granted());
     EXPECT_EQ(must(store->list({.with_free = true}, soon())).size(), 2U);
     expect_sound(*store, lock("x"));
 }

@@ -8,7 +8,8 @@
 --        earliest and latest TIME in ms at which to write ('' to only look), number of locks;
 --        for each lock: name; value that it must have ('' if it was never used, '*' if it cannot be read and nothing
 --        will be written to it); how many tickets to read and the ids of further ones; what changes: '' for nothing, or
---        five digits 0 or 1 (is freed, is taken, is new, has another record, has a queue) and the number of events;
+--        five digits 0 or 1 (is freed, is taken, is new, has another record, has a queue) and the number of events,
+--        and if old events are cut: a space and how many of those that are there stay, the newest ones;
 --        value, time of its newest event and first event to write;
 --        for each lock that has more to write: further events; and if it has a queue: number of tickets to drop, ids,
 --        number of tickets to put, for each id, number, end, value; until when to sweep, whom to wake.
@@ -142,8 +143,9 @@ end
 
 -- From here on nothing may fail half way: Redis takes nothing back. So what can find a key of the wrong kind comes
 -- first, and the values, which fit any key, last. Without memory the first write fails, and nothing was changed; unless
--- that is a ZREM, so a lock can always be released.
+-- that is an LTRIM or a ZREM, so a lock can always be released, and a full server be pruned.
 local freed, taken, new, changed, new_values, further_events, next_ones = {}, {}, {}, {}, {}, {}, {}
+local cut = {}
 
 -- Most changes of a batch are alike.
 local outlines = {[''] = false}
@@ -152,8 +154,9 @@ local function outline_of(i)
   if outlines[what] == nil then
     local yes = string.byte('1')
     local a, b, c, d, e = string.byte(what, 1, 5)
+    local events, stay = string.match(what, '(%d+) ?(%d*)', 6)
     outlines[what] = {is_freed = a == yes, is_taken = b == yes, is_new = c == yes, has_record = d == yes,
-                      has_queue = e == yes, events = tonumber(string.sub(what, 6))}
+                      has_queue = e == yes, events = tonumber(events), stay = stay ~= '' and stay}
   end
   return outlines[what]
 end
@@ -171,10 +174,34 @@ for i = 1, count do
     if outline.is_taken then add_pair(taken, '0', name) end
     if outline.is_new then add_pair(new, '0', name) end
     if outline.has_record then add_pair(changed, ARGV[7 * i + 5], name) end
+    if outline.stay then add_pair(cut, KEYS[audit_key + i], outline.stay) end
     add_pair(new_values, KEYS[lock_key + i], ARGV[7 * i + 4])
     -- One that was never used has no such key, see above.
     if ARGV[7 * i + 1] ~= '' then redis.call('LLEN', KEYS[audit_key + i]) end
   end
+end
+
+-- What was cut does not come back, so all other keys are looked at before.
+if #cut > 0 then
+  for k = 2, 4 do redis.call('ZCARD', KEYS[k]) end
+  for i = 1, count do
+    if outline_of(i) and outline_of(i).has_queue then
+      local queue, alive, tickets = keys_of_queue(i)
+      redis.call('ZCARD', queue)
+      redis.call('ZCARD', alive)
+      redis.call('HLEN', tickets)
+    end
+  end
+end
+for n = 1, #cut, 2 do
+  local from, to = '-' .. cut[n + 1], '-1'
+  if cut[n + 1] == '0' then from, to = '1', '0' end
+  local done = redis.pcall('LTRIM', cut[n], from, to)
+  -- The right that only pruning needs. Up to Redis 7.0 a script is told of a missing one without the code.
+  if done.err and string.find(done.err, "can't run this command", 1, true) then
+    return redis.error_reply('NOPERM LTRIM, which removes audit events')
+  end
+  if done.err then return done end
 end
 
 for from, to in slice, #freed, 0 do redis.call('ZREM', KEYS[3], unpack(freed, from, to)) end

@@ -5,9 +5,15 @@
 
 namespace holdfast::stores::redis {
 
+/// How many locks are asked for at once: Redis serves nobody else meanwhile.
+inline constexpr std::size_t locks_at_once = 256;
+
+/// A time as the index of changes has it.
+[[nodiscard]] std::string score_of(Instant instant);
+/// The names of an answer, in its order. What is no name was not put there by us.
+[[nodiscard]] Result<std::vector<LockName>> names_in(Value list);
+
 [[nodiscard]] Result<LockStatus> read_status(Remote& remote, const LockName& name, Deadline deadline);
 [[nodiscard]] Result<std::vector<LockStatus>> read_list(Remote& remote, const ListQuery& query, Deadline deadline);
-[[nodiscard]] Result<std::vector<AuditEvent>> read_history(Remote& remote, const HistoryQuery& query,
-                                                           Deadline deadline);
 
 }  // namespace holdfast::stores::redis

@@ -3,6 +3,7 @@
 #include "stores/batch/gathering.hpp"
 #include "stores/batch/sealed.hpp"
 #include "stores/redis/hints.hpp"
+#include "stores/redis/history.hpp"
 #include "stores/redis/reading.hpp"
 #include "stores/redis/script_text.hpp"
 #include "stores/redis/standing.hpp"

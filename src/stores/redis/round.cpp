@@ -65,7 +65,11 @@ std::string outline_of(const Change& change, const Sight& sight) {
     for (const bool is : {change.record && sight.was_held && !is_held, !sight.was_held && is_held,
                           change.is_new && change.record, change.record.has_value(), touches_queue(change, sight)})
         outline += is ? '1' : '0';
-    return outline += std::to_string(change.events.size());
+    outline += std::to_string(change.events.size());
+    // Counted from the newest one, which the record knows: where somebody has shortened the list by hand, the same
+    // events stay. A cut always comes with an event that tells of it.
+    if (change.cut) outline.append(" ").append(std::to_string(change.events.front().seq - 1 - change.cut->through));
+    return outline;
 }
 
 std::string to_read(const Wanted& lock) {
