@@ -44,6 +44,38 @@ protected:
     ByHand observer_{port_};
 };
 
+// Also what the schema says of rights: no others are needed.
+TEST_F(PostgresHazards, WhoMayNotDeleteEventsPrunesNothingAndCanDoAllTheRest) {
+    const std::string user = schema_ + "_user";
+    by_hand_("CREATE ROLE " + user);
+    by_hand_("GRANT USAGE ON SCHEMA " + schema_ + " TO " + user);
+    by_hand_("GRANT SELECT ON ALL TABLES IN SCHEMA " + schema_ + " TO " + user);
+    by_hand_("GRANT INSERT, UPDATE ON " + schema_ + ".locks TO " + user);
+    by_hand_("GRANT INSERT ON " + schema_ + ".audit TO " + user);
+    by_hand_("GRANT ALL ON " + schema_ + ".queue TO " + user);
+    const auto store = open(with("role", user));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    must(store->apply_one(renewal(alice), soon()));
+    EXPECT_FALSE(store->apply_one(queued(by_bob(lock("x"))), soon()));
+    const LockStatus before = sound_lock(*store, lock("x"), soon());
+
+    const Prune prune{lock("x"), 1, "root"};
+    const auto refused = store->apply_one(prune, soon());
+    EXPECT_THAT(refused, RefusedWith(Errc::denied));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("the right to DELETE"));
+    const LockStatus after = sound_lock(*store, lock("x"), soon());
+    EXPECT_EQ(after.seq, before.seq);
+    EXPECT_EQ(after.pruned_seq, 0U);
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
+
+    by_hand_("GRANT DELETE ON " + schema_ + ".audit TO " + user);
+    EXPECT_THAT(store->apply_one(prune, soon()), Granted());
+    EXPECT_EQ(sound_lock(*store, lock("x"), soon()).pruned_seq, 1U);
+    by_hand_("DROP OWNED BY " + user);
+    by_hand_("DROP ROLE " + user);
+}
+
 // At another level who waited for a row gets an error instead of its turn, or decides by what it saw before.
 TEST_F(PostgresHazards, TheIsolationIsOursAndNotTheRoles) {
     observe("current_setting('transaction_isolation')");

@@ -34,6 +34,15 @@ protected:
         end_later_ = std::move(store);
     }
 
+    /// A lock with `many` events.
+    Acquire used_often(Store& store) {
+        const Acquire mine = by_alice(lock("a/often"));
+        std::vector<Request> requests{mine};
+        while (requests.size() < many) requests.emplace_back(renewal(mine));
+        for (const Reply& reply : must(store.apply(requests, soon()))) must(reply);
+        return mine;
+    }
+
     static constexpr int many = 3000;
     static constexpr int calls = 20;
     /// Filling itself looks at each row a few times. Once for each call would be more.
@@ -67,6 +76,47 @@ TEST_F(PostgresPlans, AListByPrefixReadsWhatItShows) {
     end_later_.reset();
     end(std::move(store));
     EXPECT_LT(read_of("locks"), few_times);
+}
+
+TEST_F(PostgresPlans, APageOfAListReadsWhatItShows) {
+    fill(many);
+    auto store = open();
+    ListQuery query{.limit = 10};
+    for (int i = 0; i < calls; ++i) {
+        const auto page = must(store->list(query, soon()));
+        ASSERT_EQ(page.size(), 10U);
+        query.after = page.back().name.text();
+    }
+    end_later_.reset();
+    end(std::move(store));
+    EXPECT_LT(read_of("locks"), few_times);
+}
+
+TEST_F(PostgresPlans, TheOldestEventsOfALockAreReadAlone) {
+    auto store = open();
+    const Acquire mine = used_often(*store);
+    for (int i = 0; i < calls; ++i) {
+        const auto events =
+            must(store->history({.name = mine.name, .limit = 10, .which = HistoryQuery::Which::oldest}, soon()));
+        ASSERT_EQ(events.size(), 10U);
+    }
+    end(std::move(store));
+    EXPECT_LT(read_of("audit"), few_times);
+}
+
+TEST_F(PostgresPlans, PruningReadsWhatItRemoves) {
+    auto store = open();
+    const Acquire first = by_alice(lock("a"));
+    must(store->apply_one(first, soon()));
+    must(store->apply_one(renewal(first), soon()));
+    must(store->apply_one(Prune{first.name, 1, "root"}, soon()));
+    const Acquire mine = used_often(*store);
+    fill(many);
+    for (int i = 1; i <= calls; ++i)
+        must(store->apply_one(Prune{mine.name, static_cast<std::uint64_t>(10 * i), "root"}, soon()));
+    end_later_.reset();
+    end(std::move(store));
+    EXPECT_LT(read_of("audit"), few_times);
 }
 
 }  // namespace

@@ -53,6 +53,21 @@ TEST_F(PostgresPooler, OneOfManyContendersHoldsTheLockAtATime) {
     sound_lock(*must(open_store(pooled_url())), lock("x"), soon());
 }
 
+TEST_F(PostgresPooler, EventsOfManyLocksArePrunedAtOnce) {
+    const auto store = must(open_store(pooled_url()));
+    std::vector<Request> uses;
+    std::vector<Request> prunes;
+    for (int i = 0; i < 20; ++i) {
+        const Acquire mine = by_alice(lock("p/" + std::to_string(i)));
+        uses.insert(uses.end(), {mine, renewal(mine), release(mine)});
+        prunes.emplace_back(Prune{mine.name, 2, "root"});
+    }
+    for (const auto& requests : {uses, prunes})
+        for (const Reply& reply : must(store->apply(requests, soon()))) EXPECT_THAT(reply, Granted());
+    for (const Request& prune : prunes) EXPECT_EQ(sound_lock(*store, name_of(prune), soon()).pruned_seq, 2U);
+    EXPECT_EQ(must(store->history({}, soon())).size(), 2 * prunes.size());
+}
+
 TEST_F(PostgresPooler, WaitersGetTheirTurnByLooking) {
     const auto store = must(open_store(pooled_url()));
     const Acquire held = by_alice(lock("l"));

@@ -130,6 +130,20 @@ TEST_F(PostgresStore, ALockWithAHistoryAndNoRecordIsNotFree) {
     EXPECT_THAT(store->apply_one(by_bob(lock("y")), soon()), Granted());
 }
 
+TEST_F(PostgresStore, NorIsOneWhoseFirstEventsWerePruned) {
+    const auto store = open();
+    const Acquire alice = by_alice(lock("x"));
+    must(store->apply_one(alice, soon()));
+    must(store->apply_one(renewal(alice), soon()));
+    must(store->apply_one(Prune{lock("x"), 1, "root"}, soon()));
+    by_hand_("ALTER TABLE " + schema_ + ".locks DISABLE TRIGGER record_stays");
+    by_hand_("DELETE FROM " + schema_ + ".locks");
+    const auto other = open();
+    must(other->apply_one(by_bob(lock("y")), soon()));
+    for (const auto& one : {store.get(), other.get()})
+        EXPECT_THAT(one->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::record_corrupt));
+}
+
 TEST_F(PostgresStore, AStoreThatWasThereAndIsGoneIsNotCreatedAgainByTheSameObject) {
     const auto store = open();
     must(store->apply_one(by_alice(lock("x")), soon()));

@@ -109,7 +109,7 @@ public:
         const auto seen = look({ask_history(statements_, query)}, Budget::of(clock_, deadline));
         if (!seen) return std::unexpected(seen.error());
         if (!*seen) return {};
-        return read_history((*seen)->front());
+        return read_history((*seen)->front(), query.which);
     }
 
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {

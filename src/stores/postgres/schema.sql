@@ -2,7 +2,8 @@
 -- data is the whole value with a checksum, and written_at the store's clock when it was written; the other columns
 -- repeat what people, queries and fences need. A row whose data does not agree with them blocks its lock.
 -- Another schema than "holdfast" is this text with the other name in its place. A role that only uses the store needs
--- USAGE of the schema, SELECT on all of it, INSERT and UPDATE on locks, INSERT on audit, and all on queue.
+-- USAGE of the schema, SELECT on all of it, INSERT and UPDATE on locks, INSERT on audit, and all on queue. Who prunes the
+-- audit log needs DELETE on audit as well.
 
 DO $$ BEGIN
     IF to_regnamespace('"holdfast"') IS NULL THEN CREATE SCHEMA "holdfast"; END IF;

@@ -141,6 +141,7 @@ Statements::Statements(const Settings& settings) {
         "SELECT * FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::text[], $5::int8[], $6::uuid[], $7::text[], "
         "$8::text[], $9::text[], $10::text[], $11::bytea[])",
         s);
+    cut_events = fmt::format("DELETE FROM {}.audit WHERE name = $1::bytea AND seq > $2::int8 AND seq <= $3::int8", s);
     wake = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS n (channel, payload)";
 
     begin_change = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -150,16 +151,21 @@ Statements::Statements(const Settings& settings) {
         "WITH {1} SELECT l.name, l.token, l.lock_id, l.data, clock.now, "
         "(SELECT count(*) FROM {0}.queue AS q WHERE q.name = l.name AND {2}) FROM {0}.locks AS l, clock "
         "WHERE l.seq > 0 AND l.name >= $2::bytea AND l.name < $3::bytea "
-        "AND ($4::int8 = 1 OR l.lock_id IS NOT NULL) AND ($5::int8 IS NULL OR l.changed_at >= $5) ORDER BY l.name",
+        "AND ($4::int8 = 1 OR l.lock_id IS NOT NULL) AND ($5::int8 IS NULL OR l.changed_at >= $5) ORDER BY l.name "
+        "LIMIT $6::int8",
         s, clock_text, lives);
-    history_of_one = fmt::format(
-        "SELECT name, seq, data FROM {}.audit WHERE name = $1::bytea AND seq > $2::int8 AND at >= $3::int8 "
-        "ORDER BY seq DESC LIMIT $4::int8",
-        s);
-    history_of_all = fmt::format(
-        "SELECT name, seq, data FROM {}.audit WHERE at >= $1::int8 ORDER BY at DESC, name DESC, seq DESC "
-        "LIMIT $2::int8",
-        s);
+    const auto histories = [&](std::string_view order) -> Histories {
+        return {
+            .of_one = fmt::format(
+                "SELECT name, seq, data FROM {0}.audit WHERE name = $1::bytea AND seq > $2::int8 AND at >= $3::int8 "
+                "ORDER BY seq {1} LIMIT $4::int8",
+                s, order),
+            .of_all = fmt::format("SELECT name, seq, data FROM {0}.audit WHERE at >= $1::int8 "
+                                  "ORDER BY at {1}, name {1}, seq {1} LIMIT $2::int8",
+                                  s, order)};
+    };
+    newest = histories("DESC");
+    oldest = histories("ASC");
     watch = fmt::format(
         "WITH {1}, mine AS (SELECT q.number FROM {0}.queue AS q, clock "
         "WHERE q.name = $2::bytea AND q.lock_id = $3::uuid AND {2}) "

@@ -46,15 +46,24 @@ struct Statements {
     RepeatedText put_tickets;
     RepeatedText drop_tickets;  ///< $1 names, $2 lock_ids.
     RepeatedText add_events;
+    /// $1 name, $2 and $3: the events behind the one go, up to the other. For one lock, so that the plan, which is
+    /// kept, can be no other than a range of the key.
+    RepeatedText cut_events;
     RepeatedText wake;  ///< $1 channels, $2 payloads.
 
     RepeatedText begin_change;
     RepeatedText commit;
 
-    /// $1 clock or NULL, $2 first name, $3 end of names, $4 1 with free ones, $5 changed since or NULL.
+    /// $1 clock or NULL, $2 first name, $3 end of names, $4 1 with free ones, $5 changed since or NULL, $6 limit or
+    /// NULL.
     std::string list;
-    std::string history_of_one;  ///< $1 name, $2 after seq, $3 since, $4 limit or NULL.
-    std::string history_of_all;  ///< $1 since, $2 limit or NULL.
+    /// Answer from the newest or the oldest event on, as they are called.
+    struct Histories {
+        std::string of_one;  ///< $1 name, $2 after seq, $3 since, $4 limit or NULL.
+        std::string of_all;  ///< $1 since, $2 limit or NULL.
+    };
+    Histories newest;
+    Histories oldest;
     /// $1 clock or NULL, $2 name, $3 a ticket or NULL. Answers: seq, whether anybody may take the lock, whether the
     /// ticket is in line, whether others are before it.
     RepeatedText watch;

@@ -131,14 +131,19 @@ std::unexpected<Obstacle> unknown(std::string why) {
         Remedy::none, {Errc::outcome_unknown, "the change was sent, and its end is not known: " + std::move(why)}});
 }
 
-std::expected<Trip, Obstacle> commit(Connection& connection, const std::vector<Statement>& trip, Busy busy,
+std::expected<Trip, Obstacle> commit(Connection& connection, const Context& context, const std::vector<Statement>& trip,
                                      const Budget& budget) {
     Trip written = connection.run(trip, budget);
     if (written.fault) {
         const Fault& fault = *written.fault;
         const bool at_commit = fault.at + 1 == trip.size();
         if (fault.silent() || (fault.fatal && at_commit)) return unknown(fault.message);
-        Obstacle obstacle = obstacle_of(fault, busy);
+        Obstacle obstacle = obstacle_of(fault, context.busy);
+        // Nothing else deletes events, so a role that may do all the rest may lack this right.
+        if (fault.sqlstate == "42501" && trip[fault.at].name() == context.statements.cut_events.name()) {
+            obstacle.error = error_of(fault, "prune the audit log");
+            obstacle.error.message += "; it takes the right to DELETE from the table audit; nothing was changed";
+        }
         obstacle.constraint = fault.constraint;
         return give_up(connection, std::move(obstacle));
     }
@@ -170,6 +175,7 @@ std::vector<Statement> writes(const Context& context, const std::vector<Change>&
     }
     if (!rows.empty()) {
         rows.bind_to(trip.emplace_back(statements.put_locks), now);
+        add_cuts(trip, statements, changes);
         trip.push_back(add_events(statements, changes));
     }
     add_queue(trip, statements, changes, now);
@@ -189,7 +195,7 @@ std::optional<std::expected<Applied, Obstacle>> apply_by_guess(Connection& conne
                                                                const Budget& budget) {
     auto guess = Guess::make(context, requests, budget);
     if (!guess) return std::nullopt;
-    auto done = commit(connection, guess->trip(), context.busy, budget);
+    auto done = commit(connection, context, guess->trip(), budget);
     if (!done) {
         guess->was_wrong(context);
         if (done.error().constraint == "locks_pkey") context.knowledge->locks.took_for_new();
@@ -247,7 +253,7 @@ std::optional<std::expected<Applied, Obstacle>> join_queue(Connection& connectio
     Applied applied{batch.run(view.now), *identity};
     if (!only_queues(batch.changes()) || budget.over()) return something_else();
     const auto data = data_of(batch.changes(), view.now);
-    const auto done = commit(connection, writes(context, batch.changes(), data, view.now), context.busy, budget);
+    const auto done = commit(connection, context, writes(context, batch.changes(), data, view.now), budget);
     if (!done && done.error().error.code != Errc::outcome_unknown) return std::nullopt;
     if (!done) return std::unexpected(done.error());
     learn(memory, batch.wanted(), batch.changes(), data, view.now);
@@ -311,7 +317,7 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
             return give_up(
                 connection,
                 {Remedy::none, {Errc::store_unavailable, "the time for this call is over; nothing was changed"}});
-        if (auto done = commit(connection, writes(context, batch.changes(), data, now), context.busy, budget); !done)
+        if (auto done = commit(connection, context, writes(context, batch.changes(), data, now), budget); !done)
             return std::unexpected(std::move(done.error()));
     }
     if (context.knowledge != nullptr) learn(context.knowledge->locks, wanted, batch.changes(), data, now);

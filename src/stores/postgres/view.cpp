@@ -84,6 +84,12 @@ std::string end_of(std::string prefix) {
     return prefix;
 }
 
+/// As LIMIT has it.
+std::optional<std::int64_t> count_of(const std::optional<std::size_t>& limit) {
+    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
+    return limit ? std::optional(static_cast<std::int64_t>(std::min(*limit, most))) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> judged(const Clock& clock) {
@@ -152,11 +158,14 @@ View read_view(const Rows& rows) {
 }
 
 Statement ask_list(const Statements& statements, const Clock& clock, const ListQuery& query) {
+    // No name lies between one and the same with a zero byte behind it.
+    const std::string first = std::max(query.prefix, query.after + '\0');
     Statement statement(statements.list);
-    statement.bind(judged(clock)).bind(bytes_of(query.prefix)).bind(bytes_of(end_of(query.prefix)));
+    statement.bind(judged(clock)).bind(bytes_of(first)).bind(bytes_of(end_of(query.prefix)));
     statement.bind(query.with_free ? 1 : 0);
     statement.bind(query.changed_since ? std::optional<std::int64_t>(query.changed_since->time_since_epoch().count())
                                        : std::nullopt);
+    statement.bind(count_of(query.limit));
     return statement;
 }
 
@@ -178,21 +187,20 @@ Statement ask_history(const Statements& statements, const HistoryQuery& query) {
     using Limits = std::numeric_limits<std::int64_t>;
     const std::int64_t since = query.since ? query.since->time_since_epoch().count() : Limits::min();
     constexpr auto most = static_cast<std::uint64_t>(Limits::max());
-    const auto limit = query.limit
-                           ? std::optional(static_cast<std::int64_t>(std::min<std::uint64_t>(*query.limit, most)))
-                           : std::nullopt;
-    Statement statement(query.name ? statements.history_of_one : statements.history_of_all);
+    const auto& texts = query.which == HistoryQuery::Which::newest ? statements.newest : statements.oldest;
+    Statement statement(query.name ? texts.of_one : texts.of_all);
     if (query.name) {
         statement.bind(bytes_of(query.name->text()));
         statement.bind(static_cast<std::int64_t>(std::min(query.after_seq, most)));
     }
-    statement.bind(since).bind(limit);
+    statement.bind(since).bind(count_of(query.limit));
     return statement;
 }
 
-Result<std::vector<AuditEvent>> read_history(const Rows& rows) {
+Result<std::vector<AuditEvent>> read_history(const Rows& rows, HistoryQuery::Which which) {
     std::vector<AuditEvent> events;
-    for (int row = rows.count() - 1; row >= 0; --row) {
+    for (int i = 0; i < rows.count(); ++i) {
+        const int row = which == HistoryQuery::Which::oldest ? i : rows.count() - 1 - i;
         auto event = unsealed_event(rows.bytes(row, 2));
         if (!event) return std::unexpected(event.error());
         if (event->name.text() != rows.text(row, 0) || event->seq != static_cast<std::uint64_t>(rows.number(row, 1)))

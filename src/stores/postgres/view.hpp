@@ -30,7 +30,7 @@ struct View {
 [[nodiscard]] Result<std::vector<LockStatus>> read_list(const Rows& rows);
 
 [[nodiscard]] Statement ask_history(const Statements& statements, const HistoryQuery& query);
-[[nodiscard]] Result<std::vector<AuditEvent>> read_history(const Rows& rows);
+[[nodiscard]] Result<std::vector<AuditEvent>> read_history(const Rows& rows, HistoryQuery::Which which);
 
 [[nodiscard]] Statement ask_watch(const Statements& statements, const Clock& clock, const Watch& watch);
 /// Whether what the watch waits for may have happened.

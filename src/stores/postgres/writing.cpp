@@ -69,6 +69,15 @@ Statement add_events(const Statements& statements, const std::vector<Change>& ch
     return statement;
 }
 
+void add_cuts(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes) {
+    for (const Change& change : changes) {
+        if (!change.cut) continue;
+        Statement& cut = trip.emplace_back(statements.cut_events);
+        cut.bind(bytes_of(change.name.text()));
+        cut.bind(static_cast<std::int64_t>(change.cut->after)).bind(static_cast<std::int64_t>(change.cut->through));
+    }
+}
+
 void add_queue(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes,
                Instant now) {
     Array dropped_name(Type::bytes), dropped(Type::uuid);

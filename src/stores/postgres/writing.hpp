@@ -28,6 +28,8 @@ private:
 };
 
 [[nodiscard]] Statement add_events(const Statements& statements, const std::vector<Change>& changes);
+/// Removes the events that were pruned.
+void add_cuts(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes);
 void add_queue(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes,
                Instant now);
 /// Calls those whose turn it is: the payload is the lock_id of the ticket, and behind it in hexadecimal digits the
