@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <mutex>
@@ -54,11 +55,15 @@ private:
     std::jthread thread_;
 };
 
-/// Pairs for a second: how many, and how long each took, in milliseconds.
+constexpr std::chrono::milliseconds pruning_round{500};
+/// There must be something left to prune in the last one.
+constexpr int most_pruning_rounds = 7;
+
+/// Pairs of one round, and how long each took, in milliseconds.
 std::vector<double> pairs_of(Client& client) {
     using std::chrono::steady_clock;
     std::vector<double> took;
-    const auto end = steady_clock::now() + std::chrono::seconds{1};
+    const auto end = steady_clock::now() + pruning_round;
     for (auto before = steady_clock::now(); before < end;) {
         client.work();
         const auto after = steady_clock::now();
@@ -80,11 +85,12 @@ std::vector<Line> measure_beside_pruning(const Site& site, const std::string& ti
         const auto took = pairs_of(*client.front());
         pruning.let(false);
         slow[is_pruned ? 1 : 0].values.push_back(quantile(took, 0.99));
-        return static_cast<double>(took.size());
+        return static_cast<double>(took.size()) / std::chrono::duration<double>(pruning_round).count();
     };
     const std::array contenders{Contender{"alone", [&] { return measured(false); }},
                                 Contender{"beside pruning", [&] { return measured(true); }}};
-    const auto series = alternate(fmt::format("P10 {}, pairs beside pruning", title), contenders, site.rounds);
+    const auto series = alternate(fmt::format("P10 {}, pairs beside pruning", title), contenders,
+                                  std::min(site.rounds, most_pruning_rounds));
     return {{"P10", title + ", pairs while the audit is pruned", "/s", "without pruning", series[0], series[1]},
             {"P10", title + ", p99 of a pair while the audit is pruned", "ms", "without pruning", slow[0], slow[1]}};
 }
