@@ -51,6 +51,8 @@ bool Failure::no_such_table() const { return code == 1146; }
 
 bool Failure::duplicate() const { return code == 1062; }
 
+bool Failure::denied() const { return among(denials, code); }
+
 bool Failure::out_of_range() const { return code == 1690; }
 
 bool Failure::too_many_statements() const { return code == 1461; }
@@ -58,7 +60,7 @@ bool Failure::too_many_statements() const { return code == 1461; }
 bool Failure::statement_forgotten() const { return code == 1243; }
 
 Error error_of(const Failure& failure, std::string_view doing) {
-    const Errc code = among(denials, failure.code) ? Errc::denied : Errc::store_unavailable;
+    const Errc code = failure.denied() ? Errc::denied : Errc::store_unavailable;
     return {code, fmt::format("cannot {}: the database says \"{}\" (code {}); nothing was changed", doing, failure.text,
                               failure.code)};
 }

@@ -26,6 +26,8 @@ struct Failure {
     [[nodiscard]] bool rolled_back() const;
     [[nodiscard]] bool no_such_table() const;
     [[nodiscard]] bool duplicate() const;
+    /// The user may not do that.
+    [[nodiscard]] bool denied() const;
     /// A number was too large to be computed with.
     [[nodiscard]] bool out_of_range() const;
     /// The server keeps no more statements, of anybody.

@@ -140,6 +140,21 @@ std::vector<BoundStatement> bound_statements_for(const Writing& writing) {
     return statements;
 }
 
+Sql cut_events(std::span<const Change> changes) {
+    Sql sql;
+    for (const Change& change : changes) {
+        // A new lock has no older events. If there are any all the same, `expect_no_history` is to find them.
+        if (!change.cut || change.is_new) continue;
+        // It must not touch events that others are writing, or it waits for them. The hint, which only this form of
+        // DELETE takes, rules out a scan of the table; and the event at which the range ends is this lock's own, since
+        // one always stays.
+        sql << "DELETE a FROM holdfast_audit a FORCE INDEX (PRIMARY) WHERE a.name = ";
+        sql.value(change.name.text()) << " AND a.seq > " << change.cut->after << " AND a.seq <= " << change.cut->through
+                                      << "; ";
+    }
+    return sql;
+}
+
 Sql expect_no_history(const Writing& writing) {
     std::vector<LockName> names;
     std::uint64_t events = 0;

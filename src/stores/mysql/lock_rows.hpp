@@ -57,6 +57,9 @@ struct BoundStatement {
 };
 [[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing);
 
+/// Statements, each with its `;`, that remove the events that are to go. To be run behind those that write the others.
+[[nodiscard]] Sql cut_events(std::span<const Change> changes);
+
 /// A statement, with its `;`, that fails (`Failure::out_of_range`) if a fresh lock has a history beside what was
 /// written just now: it was used, and has lost its record. Nothing without fresh locks.
 [[nodiscard]] Sql expect_no_history(const Writing& writing);

@@ -125,7 +125,7 @@ public:
         auto seen = look(history_query(query), deadline);
         if (!seen) return std::unexpected(seen.error());
         if (!seen->exists) return {};
-        return events_in(seen->answers.front());
+        return events_in(seen->answers.front(), query);
     }
 
     Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {

@@ -8,6 +8,8 @@
 namespace holdfast::stores::mysql {
 namespace {
 
+using Which = HistoryQuery::Which;
+
 /// `select_lock`, and how many wait for it.
 Sql select_status(const Clock& clock) {
     return Sql(select_lock) << ", (SELECT COUNT(*) FROM holdfast_queue q WHERE q.name = l.name AND q.expires_at > "
@@ -30,6 +32,11 @@ std::string end_of_prefix(std::string prefix) {
     while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
     if (!prefix.empty()) ++prefix.back();
     return prefix;
+}
+
+Sql limit_of(const std::optional<std::size_t>& limit) {
+    if (!limit) return {};
+    return Sql(" LIMIT ") << static_cast<std::int64_t>(std::min<std::size_t>(*limit, INT64_MAX));
 }
 
 }  // namespace
@@ -58,7 +65,8 @@ Sql list_query(const ListQuery& query, const Clock& clock) {
     if (query.changed_since) sql << " AND l.changed_at >= " << *query.changed_since;
     if (!query.prefix.empty()) (sql << " AND l.name >= ").value(query.prefix);
     if (const std::string end = end_of_prefix(query.prefix); !end.empty()) (sql << " AND l.name < ").value(end);
-    return sql << " ORDER BY l.name";
+    if (!query.after.empty()) (sql << " AND l.name > ").value(query.after);
+    return sql << " ORDER BY l.name" << limit_of(query.limit);
 }
 
 Result<std::vector<LockStatus>> listed(Answer& answer, const ListQuery& query, const Judging& judging) {
@@ -76,20 +84,20 @@ Result<std::vector<LockStatus>> listed(Answer& answer, const ListQuery& query, c
 }
 
 Sql history_query(const HistoryQuery& query) {
+    const Sql::Text order = query.which == Which::newest ? Sql::Text(" DESC") : Sql::Text("");
     Sql sql("SELECT name, seq, token, data FROM holdfast_audit WHERE at >= ");
     sql << query.since.value_or(Instant{});
     if (query.name) {
         (sql << " AND name = ").value(query.name->text());
         constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-        sql << " AND seq > " << std::min(query.after_seq, most) << " ORDER BY seq DESC";
+        sql << " AND seq > " << std::min(query.after_seq, most) << " ORDER BY seq" << order;
     } else {
-        sql << " ORDER BY at DESC, name DESC, seq DESC";
+        sql << " ORDER BY at" << order << ", name" << order << ", seq" << order;
     }
-    if (query.limit) sql << " LIMIT " << static_cast<std::int64_t>(std::min<std::size_t>(*query.limit, INT64_MAX));
-    return sql;
+    return sql << limit_of(query.limit);
 }
 
-Result<std::vector<AuditEvent>> events_in(Answer& answer) {
+Result<std::vector<AuditEvent>> events_in(Answer& answer, const HistoryQuery& query) {
     std::vector<AuditEvent> events;
     events.reserve(answer.count());
     while (const auto row = answer.next()) {
@@ -97,7 +105,7 @@ Result<std::vector<AuditEvent>> events_in(Answer& answer) {
         if (!event) return std::unexpected(event.error());
         events.push_back(std::move(*event));
     }
-    std::ranges::reverse(events);
+    if (query.which == Which::newest) std::ranges::reverse(events);
     return events;
 }
 

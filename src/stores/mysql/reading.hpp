@@ -17,6 +17,6 @@ namespace holdfast::stores::mysql {
 [[nodiscard]] Result<std::vector<LockStatus>> listed(Answer& answer, const ListQuery& query, const Judging& judging);
 
 [[nodiscard]] Sql history_query(const HistoryQuery& query);
-[[nodiscard]] Result<std::vector<AuditEvent>> events_in(Answer& answer);
+[[nodiscard]] Result<std::vector<AuditEvent>> events_in(Answer& answer, const HistoryQuery& query);
 
 }  // namespace holdfast::stores::mysql

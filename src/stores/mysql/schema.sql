@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS holdfast_queue (
     KEY holdfast_queue_order (name, number, expires_at)
 ) ENGINE = InnoDB;
 
+-- Rows are added, and never changed. Only Prune removes some, and needs DELETE on this table for it.
 CREATE TABLE IF NOT EXISTS holdfast_audit (
     name        VARBINARY(255) NOT NULL,
     seq         BIGINT         NOT NULL,

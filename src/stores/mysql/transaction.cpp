@@ -250,7 +250,7 @@ Transaction::Done Transaction::write() {
         } else {
             sql = statements_for(writing);
         }
-        sql << put_tickets(writing.changes, now_) << expect_no_history(writing);
+        sql << put_tickets(writing.changes, now_) << cut_events(writing.changes) << expect_no_history(writing);
         if (rest.empty()) sql << "COMMIT";
         if (sql.empty()) continue;
         auto written = connection_.run(sql, deadline_);
@@ -309,6 +309,10 @@ Trouble Transaction::after_writing(const Failure& failure, std::size_t added, st
         return {Remedy::one_by_one,
                 {Errc::record_corrupt,
                  "the audit log of a lock goes on behind its record; the lock stays blocked until it is repaired"}};
+    // Only who prunes needs the right to remove events. Who asks for something else is not to hear of it.
+    const bool cuts =
+        std::ranges::any_of(batch_.changes(), [](const Change& change) { return change.cut.has_value(); });
+    if (failure.denied() && cuts) return {Remedy::one_by_one, error};
     return {Remedy::none, error};
 }
 
