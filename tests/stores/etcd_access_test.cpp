@@ -46,6 +46,18 @@ TEST_F(EtcdAccess, AUserThatIsAllowedToUsesTheStoreAlsoAfterTheServerForgotWhoIt
         EXPECT_TRUE(finding.ok) << finding.name << ": " << finding.detail;
 }
 
+// Every key that a transaction names must be one of those that the role is about, whether it comes to that or not.
+TEST_F(EtcdAccess, ARoleForThePrefixIsEnoughForEverything) {
+    const auto store = must(open_store(good_url()));
+    const Acquire alice = by_alice(lock("x"));
+    const FencingToken token = must(store->apply_one(alice, patient())).lock.token;
+    EXPECT_THAT(store->apply_one(check(lock("x"), token), patient()), Granted());
+    EXPECT_THAT(store->apply_one(renewal(alice), patient()), Granted());
+    EXPECT_THAT(store->history({}, patient()), Granted());
+    EXPECT_FALSE(store->apply_one(queued(by_bob(lock("x"))), patient()));
+    EXPECT_THAT(store->apply_one(release(alice), patient()), Granted());
+}
+
 TEST_F(EtcdAccess, WhoIsNotAllowedToIsToldWithoutASecret) {
     const std::string other = url(server_user_name, "wrong-" + std::string(server_password), "locks");
     const std::string elsewhere = url(server_user_name, server_password, "elsewhere");

@@ -32,6 +32,8 @@ public:
     explicit Keys(const std::string& prefix) : base_(prefix + "/") {}
 
     [[nodiscard]] std::string meta() const { return base_ + "meta"; }
+    /// Never there, but one that the store may change.
+    [[nodiscard]] std::string unused() const { return base_ + "unused"; }
 
     [[nodiscard]] std::string record(const LockName& name) const { return base_ + "l/" + name.text(); }
     [[nodiscard]] KeyRange records(std::string_view name_prefix) const;

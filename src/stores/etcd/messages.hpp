@@ -41,7 +41,8 @@ public:
     void otherwise_get(const Get& get);
     /// A transaction that only reads is answered by one node, from what it believes to be current; etcd 3.4.20 to
     /// 3.4.41 can be wrong about that after a pause. One that might write is ordered by the cluster's log.
-    void order_by_log();
+    /// `unused_key` is one that is never there.
+    void order_by_log(std::string_view unused_key);
 
     [[nodiscard]] std::size_t operations() const { return operations_; }
     [[nodiscard]] std::string text() const;

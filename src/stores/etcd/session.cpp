@@ -54,7 +54,7 @@ Result<Session::Answer> Session::write(const std::string& txn, Patience& patienc
 Result<Moment> Session::look(BatchView& view, Patience& patience, Order order) {
     Txn txn;
     view.plan([&](const Get& get) { txn.get(get); });
-    if (order == Order::by_log) txn.order_by_log();
+    if (order == Order::by_log) txn.order_by_log(keys_.unused());
     auto answer = read(txn, patience);
     if (!answer) return std::unexpected(answer.error());
     if (auto taken = view.take(std::move(answer->txn)); !taken) return std::unexpected(taken.error());
