@@ -53,7 +53,9 @@ TEST_F(EtcdAccess, ARoleForThePrefixIsEnoughForEverything) {
     const FencingToken token = must(store->apply_one(alice, patient())).lock.token;
     EXPECT_THAT(store->apply_one(check(lock("x"), token), patient()), Granted());
     EXPECT_THAT(store->apply_one(renewal(alice), patient()), Granted());
+    EXPECT_THAT(store->apply_one(Prune{lock("x"), 1, "root"}, patient()), Granted());
     EXPECT_THAT(store->history({}, patient()), Granted());
+    EXPECT_THAT(store->list({.after = "a", .limit = 1}, patient()), Granted());
     EXPECT_FALSE(store->apply_one(queued(by_bob(lock("x"))), patient()));
     EXPECT_THAT(store->apply_one(release(alice), patient()), Granted());
 }

@@ -35,8 +35,13 @@ void sleep(const std::stop_token& stop, milliseconds time) {
     nobody.wait_for(lock, stop, time, [] { return false; });
 }
 
+/// While etcd removes a thousand events, everybody else waits: what a Prune counts for, so that few are in one
+/// transaction. It has a record, an event, a removal and the queue that is read.
+constexpr std::size_t operations_of_prune = 16;
+
 /// The longest of the lists of a transaction for it.
 std::size_t operations_for(const Request& request) {
+    if (std::holds_alternative<Prune>(request)) return operations_of_prune;
     // Reading: record, queue, own ticket, others. Then, of those without a record, once more and their past, and the
     // own ticket wherever it is.
     const std::size_t others = kernel::others_of(request).size();
@@ -166,15 +171,21 @@ private:
             const Writing writing(session_.keys(), view, changes, *moment);
             auto answer = session_.write(writing.text(), patience);
             if (!answer) return std::unexpected(answer.error());
-            const bool done_before =
-                !answer->txn.succeeded && answer->maybe_repeated && writing.was_done_before(view, answer->txn);
+            using Earlier = Writing::Earlier;
+            const Earlier earlier = !answer->txn.succeeded && answer->maybe_repeated
+                                        ? writing.earlier_copy(view, answer->txn)
+                                        : Earlier::not_done;
             if (answer->txn.succeeded && view.is_assumed()) count_waiters(view, requests, replies, *answer);
             remember(view, changes, writing, answer->txn);
             if (answer->txn.succeeded && writing.reads_queue()) foresee(view, changes.front(), writing, *answer);
-            if (answer->txn.succeeded || done_before) {
+            if (answer->txn.succeeded || earlier == Earlier::done) {
                 changed = true;
                 return replies;
             }
+            if (earlier == Earlier::unknown)
+                return fail(Errc::outcome_unknown,
+                            "etcd did not answer at once, and the audit event that would show whether it did what it "
+                            "was asked was pruned meanwhile");
             // Somebody was faster. The answer says how things are now, but not how they will be after a pause.
             if (patience.over())
                 return fail(Errc::store_unavailable, "others kept changing the lock until the time was over");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -36,8 +37,10 @@ std::string end_of(std::string prefix) {
     return prefix;
 }
 
-KeyRange Keys::records(std::string_view name_prefix) const {
-    return beginning_with(fmt::format("{}l/{}", base_, name_prefix));
+KeyRange Keys::records(std::string_view name_prefix, std::string_view after) const {
+    KeyRange range = beginning_with(fmt::format("{}l/{}", base_, name_prefix));
+    if (!after.empty()) range.begin = std::max(range.begin, fmt::format("{}l/{}{}", base_, after, separator));
+    return range;
 }
 
 std::optional<std::string> Keys::name_in_record(std::string_view key) const {
@@ -52,8 +55,8 @@ std::string Keys::ticket(const LockName& name, std::uint64_t number) const {
 
 KeyRange Keys::tickets(const LockName& name) const { return beginning_with(base_ + "q/" + name.text() + separator); }
 
-KeyRange Keys::all_tickets(std::string_view name_prefix) const {
-    return beginning_with(fmt::format("{}q/{}", base_, name_prefix));
+KeyRange Keys::tickets_between(const LockName& first, const LockName& last) const {
+    return {tickets(first).begin, tickets(last).end};
 }
 
 std::optional<std::string> Keys::name_in_ticket(std::string_view key) const {
@@ -76,6 +79,10 @@ KeyRange Keys::events(const LockName& name, std::uint64_t after_seq) const {
     // Behind the event itself, and so before the next: the highest number has no successor.
     if (after_seq > 0) range.begin = event(name, after_seq) + separator;
     return range;
+}
+
+KeyRange Keys::events_through(const LockName& name, std::uint64_t after_seq, std::uint64_t through) const {
+    return {event(name, after_seq) + separator, event(name, through) + separator};
 }
 
 KeyRange Keys::all_events() const { return beginning_with(base_ + "a/"); }

@@ -36,19 +36,24 @@ public:
     [[nodiscard]] std::string unused() const { return base_ + "unused"; }
 
     [[nodiscard]] std::string record(const LockName& name) const { return base_ + "l/" + name.text(); }
-    [[nodiscard]] KeyRange records(std::string_view name_prefix) const;
+    /// Those of the names that begin with `name_prefix` and come behind `after`. There are none if it ends before it
+    /// begins.
+    [[nodiscard]] KeyRange records(std::string_view name_prefix, std::string_view after = {}) const;
     /// Empty if the key is not that of a record.
     [[nodiscard]] std::optional<std::string> name_in_record(std::string_view key) const;
 
     [[nodiscard]] std::string ticket(const LockName& name, std::uint64_t number) const;
     [[nodiscard]] KeyRange tickets(const LockName& name) const;
-    [[nodiscard]] KeyRange all_tickets(std::string_view name_prefix) const;
+    /// Those of these locks and of all between them.
+    [[nodiscard]] KeyRange tickets_between(const LockName& first, const LockName& last) const;
     [[nodiscard]] std::optional<std::string> name_in_ticket(std::string_view key) const;
     [[nodiscard]] std::string ticket_index(const LockName& name, const LockId& lock_id) const;
 
     [[nodiscard]] std::string event(const LockName& name, std::uint64_t seq) const;
     /// Those with a higher seq.
     [[nodiscard]] KeyRange events(const LockName& name, std::uint64_t after_seq = 0) const;
+    /// Those with a higher seq than `after_seq`, up to that of `through`.
+    [[nodiscard]] KeyRange events_through(const LockName& name, std::uint64_t after_seq, std::uint64_t through) const;
     [[nodiscard]] KeyRange all_events() const;
 
 private:

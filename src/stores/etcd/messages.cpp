@@ -130,6 +130,15 @@ void Txn::remove(std::string_view key) {
     success_ += "}}";
 }
 
+void Txn::remove_all(const KeyRange& keys) {
+    ++operations_;
+    open_item(success_, R"({"request_delete_range":{)");
+    append_field(success_, "key", keys.begin);
+    success_ += ',';
+    append_field(success_, "range_end", keys.end);
+    success_ += "}}";
+}
+
 void Txn::get(const Get& get) {
     ++operations_;
     append_get(success_, get);

@@ -37,6 +37,8 @@ public:
 
     void put(std::string_view key, std::string_view value);
     void remove(std::string_view key);
+    /// However many there are, it is one operation.
+    void remove_all(const KeyRange& keys);
     void get(const Get& get);
     void otherwise_get(const Get& get);
     /// A transaction that only reads is answered by one node, from what it believes to be current; etcd 3.4.20 to

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <tuple>
 
 namespace holdfast::stores::etcd {
@@ -11,73 +12,127 @@ namespace {
 
 /// More at once would keep etcd busy for too long.
 constexpr std::uint64_t page = 500;
+/// However many there are.
+constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
 /// Everything in a range, page by page; with the meta key, to see whose it is.
 class Pages {
 public:
-    Pages(Session& session, Patience& patience) : session_(session), patience_(patience) {}
+    /// With every page the key `beside` is read, too, if it is not empty.
+    Pages(Session& session, Patience& patience, std::string beside = {})
+        : session_(session), patience_(patience), beside_(std::move(beside)) {}
 
-    /// Calls `use` for each key. Nothing if the store is not there.
+    /// Calls `use` for each key, until it has said so many times that the key was one of those wanted. Nothing if the
+    /// store is not there.
     template <class Use>
-    Result<void> read(KeyRange range, Use use) {
-        while (true) {
+    Result<void> read(KeyRange range, std::size_t most, Use use) {
+        // No more than are wanted; but if there are few of those, not one by one.
+        std::uint64_t size = std::min<std::uint64_t>(most, page);
+        for (std::size_t wanted = 0; wanted < most; size = std::min(2 * size, page)) {
             Txn txn;
             txn.get({.keys = {session_.keys().meta()}});
-            txn.get({.keys = range, .limit = page});
+            txn.get({.keys = range, .limit = size});
+            if (!beside_.empty()) txn.get({.keys = {beside_}});
             auto answer = session_.read(txn, patience_);
             if (!answer) return std::unexpected(answer.error());
-            if (answer->txn.found.size() < 2) return fail(Errc::store_unavailable, "etcd did not answer everything");
+            if (answer->txn.found.size() < (beside_.empty() ? 2U : 3U))
+                return fail(Errc::store_unavailable, "etcd did not answer everything");
             auto& meta = answer->txn.found[0].keys;
             const auto exists =
                 session_.exists(meta.empty() ? std::nullopt : std::optional(meta.front()), answer->txn.store_was_there);
             if (!exists) return std::unexpected(exists.error());
             moment_ = answer->moment;
             if (!*exists) return {};
-            Found& found = answer->txn.found[1];
-            for (KeyValue& one : found.keys)
-                if (auto used = use(one); !used) return used;
-            if (found.keys.size() < page) return {};
+            const Found& found = answer->txn.found[1];
+            if (!beside_.empty()) take_beside(answer->txn.found[2]);
+            for (const KeyValue& one : found.keys) {
+                const Result<bool> used = use(one);
+                if (!used) return std::unexpected(used.error());
+                wanted += *used ? 1U : 0U;
+                if (wanted == most) return {};
+            }
+            if (found.keys.size() < size) return {};
             range.begin = found.keys.back().key + '\0';
         }
+        return {};
     }
+
+    /// What was beside the first page, and beside the last.
+    [[nodiscard]] const std::optional<KeyValue>& beside_first() const { return beside_first_; }
+    [[nodiscard]] const std::optional<KeyValue>& beside_last() const { return beside_last_; }
 
     [[nodiscard]] const Moment& moment() const { return moment_; }
     [[nodiscard]] std::chrono::milliseconds tolerance() const { return session_.node_clock().tolerance(moment_); }
 
 private:
+    void take_beside(const Found& found) {
+        beside_last_ = found.keys.empty() ? std::nullopt : std::optional(found.keys.front());
+        if (!beside_first_) beside_first_ = beside_last_;
+    }
+
     Session& session_;
     Patience& patience_;
     Moment moment_{};
+    const std::string beside_;
+    std::optional<KeyValue> beside_first_{};
+    std::optional<KeyValue> beside_last_{};
 };
 
-Result<std::map<std::string, std::uint64_t>> count_waiters(Pages& pages, const Keys& keys, std::string_view prefix) {
+/// Those of the locks in `range`, by name.
+Result<std::map<std::string, std::uint64_t>> count_waiters(Pages& pages, const Keys& keys, const KeyRange& range) {
     std::map<std::string, std::uint64_t> waiters;
-    const auto read = pages.read(keys.all_tickets(prefix), [&](const KeyValue& one) -> Result<void> {
+    const auto read = pages.read(range, all, [&](const KeyValue& one) -> Result<bool> {
         const auto name = keys.name_in_ticket(one.key);
         const auto parsed = name ? LockName::parse(*name) : fail(Errc::record_corrupt, "");
         if (!parsed) return fail(Errc::record_corrupt, "a key of a queue cannot be read");
         const auto ticket = unsealed_ticket(bytes_of(one.value), *parsed, pages.moment().now, pages.tolerance());
         if (!ticket) return std::unexpected(ticket.error());
         if (ticket->value.expires_at > pages.moment().now) ++waiters[*name];
-        return {};
+        return true;
     });
     if (!read) return std::unexpected(read.error());
     return waiters;
 }
 
+bool wants_oldest(const HistoryQuery& query) { return query.which == HistoryQuery::Which::oldest; }
+
 /// The seq behind which the events begin that a query wants. For the newest few of a long log, the record says
 /// where they are.
-std::uint64_t first_of_newest(Pages& pages, const Keys& keys, const HistoryQuery& query) {
+std::uint64_t seq_before(Pages& pages, const Keys& keys, const HistoryQuery& query) {
     std::uint64_t newest = 0;
-    if (query.limit && !query.since) {
-        const auto read = pages.read({keys.record(*query.name)}, [&](const KeyValue& one) -> Result<void> {
+    if (query.limit && !query.since && !wants_oldest(query)) {
+        const auto read = pages.read({keys.record(*query.name)}, 1, [&](const KeyValue& one) -> Result<bool> {
             const auto record = unsealed_record(bytes_of(one.value), *query.name, pages.moment().now);
             if (record) newest = record->value.seq;
-            return {};
+            return true;
         });
         if (!read || newest <= *query.limit) newest = 0;
     }
     return std::max(query.after_seq, newest == 0 ? 0 : newest - *query.limit);
+}
+
+Result<std::vector<AuditEvent>> read_log(Pages& pages, const Keys& keys, const HistoryQuery& query) {
+    std::vector<AuditEvent> events;
+    const KeyRange range = query.name ? keys.events(*query.name, seq_before(pages, keys, query)) : keys.all_events();
+    // Those of one lock lie in the order in which they are wanted.
+    const std::size_t most = query.name && wants_oldest(query) ? query.limit.value_or(all) : all;
+    const auto read = pages.read(range, most, [&](const KeyValue& one) -> Result<bool> {
+        auto event = unsealed_event(bytes_of(one.value));
+        if (!event) return std::unexpected(event.error());
+        if (keys.event(event->name, event->seq) != one.key)
+            return fail(Errc::record_corrupt, "an event of the audit log lies where another belongs");
+        if (query.since && event->at < *query.since) return false;
+        events.push_back(std::move(*event));
+        return true;
+    });
+    if (!read) return std::unexpected(read.error());
+    if (!query.name) std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
+    if (query.limit && events.size() > *query.limit) {
+        const auto surplus = static_cast<std::ptrdiff_t>(events.size() - *query.limit);
+        const auto from = wants_oldest(query) ? events.end() - surplus : events.begin();
+        events.erase(from, from + surplus);
+    }
+    return events;
 }
 
 /// The key of the ticket before `number`, wherever in the queue that is. Nothing if there is none any more.
@@ -152,18 +207,21 @@ Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, P
     const Keys& keys = session.keys();
     Pages pages(session, patience);
     std::vector<kernel::Record> records;
-    const auto read = pages.read(keys.records(query.prefix), [&](const KeyValue& one) -> Result<void> {
+    const KeyRange range = keys.records(query.prefix, query.after);
+    if (range.begin >= range.end) return {};
+    const auto read = pages.read(range, query.limit.value_or(all), [&](const KeyValue& one) -> Result<bool> {
         const auto name = LockName::parse(keys.name_in_record(one.key).value_or(""));
         if (!name) return fail(Errc::record_corrupt, "a key of a lock is not a name");
         auto record = unsealed_record(bytes_of(one.value), *name, pages.moment().now, pages.tolerance());
         if (!record) return std::unexpected(record.error());
-        if (!query.with_free && !record->value.held) return {};
-        if (query.changed_since && record->value.changed_at < *query.changed_since) return {};
+        if (!query.with_free && !record->value.held) return false;
+        if (query.changed_since && record->value.changed_at < *query.changed_since) return false;
         records.push_back(std::move(record->value));
-        return {};
+        return true;
     });
     if (!read) return std::unexpected(read.error());
-    const auto waiters = count_waiters(pages, keys, query.prefix);
+    if (records.empty()) return {};
+    const auto waiters = count_waiters(pages, keys, keys.tickets_between(records.front().name, records.back().name));
     if (!waiters) return std::unexpected(waiters.error());
 
     std::vector<LockStatus> found;
@@ -177,23 +235,18 @@ Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, P
 
 Result<std::vector<AuditEvent>> history(Session& session, const HistoryQuery& query, Patience& patience) {
     const Keys& keys = session.keys();
-    Pages pages(session, patience);
-    std::vector<AuditEvent> events;
-    const KeyRange range =
-        query.name ? keys.events(*query.name, first_of_newest(pages, keys, query)) : keys.all_events();
-    const auto read = pages.read(range, [&](const KeyValue& one) -> Result<void> {
-        auto event = unsealed_event(bytes_of(one.value));
-        if (!event) return std::unexpected(event.error());
-        if (keys.event(event->name, event->seq) != one.key)
-            return fail(Errc::record_corrupt, "an event of the audit log lies where another belongs");
-        if (!query.since || event->at >= *query.since) events.push_back(std::move(*event));
-        return {};
-    });
-    if (!read) return std::unexpected(read.error());
-    if (!query.name) std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
-    if (query.limit && events.size() > *query.limit)
-        events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(*query.limit));
-    return events;
+    while (true) {
+        Pages pages(session, patience, query.name ? keys.record(*query.name) : std::string());
+        auto events = read_log(pages, keys, query);
+        if (!events || !query.name) return events;
+        // What was pruned between two pages may be in the first, and not in the second: a log that never was.
+        const auto pruned_seq = [&](const std::optional<KeyValue>& stored) -> std::uint64_t {
+            if (!stored) return 0;
+            const auto record = unsealed_record(bytes_of(stored->value), *query.name, pages.moment().now);
+            return record ? record->value.pruned_seq : 0;
+        };
+        if (pruned_seq(pages.beside_first()) == pruned_seq(pages.beside_last())) return events;
+    }
 }
 
 Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patience) {

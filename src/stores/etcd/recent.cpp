@@ -16,7 +16,8 @@ constexpr std::size_t depth_of_one = 2;
 
 /// What comes of it does not depend on who waits.
 bool ignores_queue(const Request& request) {
-    return std::holds_alternative<Release>(request) || std::holds_alternative<Renew>(request);
+    return std::holds_alternative<Release>(request) || std::holds_alternative<Renew>(request) ||
+           std::holds_alternative<Prune>(request);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
     // it needs then is asked for then.
     reads_otherwise_ = !view.is_assumed();
     if (reads_otherwise_) view.plan([&](const Get& get) { txn_.otherwise_get(get); });
-    if (!evidence_.key.empty()) txn_.otherwise_get({.keys = {evidence_.key}});
+    if (!evidence_.key.empty()) txn_.otherwise_get(evidence_get_);
 }
 
 void Writing::compare_guesses(const BatchView& view) {
@@ -54,9 +54,13 @@ void Writing::write(const Change& change, const Moment& moment) {
     for (const AuditEvent& event : change.events) {
         std::string value = text_of(sealed(event));
         txn_.put(keys_.event(change.name, event.seq), value);
-        // An event is never changed and belongs to one request: the best proof that there is.
+        // An event is never changed and belongs to one request: the best proof that there is. But it may be pruned.
+        // The lock's newest one never is, so the first from there on is this one, or it shows that this is gone.
         evidence_ = {keys_.event(change.name, event.seq), std::move(value)};
+        evidence_get_ = {.keys = keys_.events(change.name, event.seq - 1), .limit = 1};
     }
+    // None of those that are written here: etcd refuses a transaction that changes a key twice.
+    if (change.cut) txn_.remove_all(keys_.events_through(change.name, change.cut->after, change.cut->through));
 }
 
 void Writing::put(const BatchView& view, const LockName& name, const kernel::Ticket& ticket, const Moment& moment) {
@@ -64,7 +68,10 @@ void Writing::put(const BatchView& view, const LockName& name, const kernel::Tic
     std::string value = text_of(sealed(ticket, moment.now));
     txn_.if_unchanged(key, view.ticket_changed_in(name, ticket.number));
     txn_.put(key, value);
-    if (evidence_.key.empty()) evidence_ = {key, std::move(value)};
+    if (evidence_.key.empty()) {
+        evidence_ = {key, std::move(value)};
+        evidence_get_ = {.keys = {key}};
+    }
     const auto before = view.place_of(name, ticket.lock_id);
     if (before == ticket.number) return;
     txn_.put(keys_.ticket_index(name, ticket.lock_id), digits_of(ticket.number));
@@ -89,11 +96,12 @@ void Writing::drop(const BatchView& view, const Change& change, const kernel::Ti
     txn_.remove(keys_.ticket_index(change.name, ticket.lock_id));
 }
 
-bool Writing::was_done_before(const BatchView& view, const TxnAnswer& answer) const {
+Writing::Earlier Writing::earlier_copy(const BatchView& view, const TxnAnswer& answer) const {
     const std::size_t at = reads_otherwise_ ? view.planned() : 0;
-    if (evidence_.key.empty() || answer.found.size() <= at) return false;
-    const Found& found = answer.found[at];
-    return !found.keys.empty() && found.keys.front().value == evidence_.value;
+    if (evidence_.key.empty() || answer.found.size() <= at || answer.found[at].keys.empty()) return Earlier::not_done;
+    const KeyValue& found = answer.found[at].keys.front();
+    if (found.key != evidence_.key) return Earlier::unknown;
+    return found.value == evidence_.value ? Earlier::done : Earlier::not_done;
 }
 
 }  // namespace holdfast::stores::etcd

@@ -21,11 +21,16 @@ public:
     /// The records in it.
     [[nodiscard]] const std::map<LockName, std::string>& records() const { return records_; }
 
-    /// Whether an answer to a transaction that did not succeed shows that an earlier copy of it did. A request
-    /// that was sent and not answered is sent again, so that can be; and it is then the only time, because every
+    enum class Earlier {
+        not_done,
+        done,
+        unknown,  ///< What would show it was pruned meanwhile.
+    };
+    /// What an answer to a transaction that did not succeed shows of an earlier copy of it. A request that was sent
+    /// and not answered is sent again, so that may have been carried out; and it is then the only time, because every
     /// copy compares the same revisions. Means nothing if there was no earlier copy: the same request of somebody else
     /// leaves the same behind.
-    [[nodiscard]] bool was_done_before(const BatchView& view, const TxnAnswer& answer) const;
+    [[nodiscard]] Earlier earlier_copy(const BatchView& view, const TxnAnswer& answer) const;
 
 private:
     void compare_guesses(const BatchView& view);
@@ -40,6 +45,7 @@ private:
     bool reads_queue_ = false;
     std::map<LockName, std::string> records_{};
     KeyValue evidence_{};  ///< One key with what this writes to it. No key: nothing but removals.
+    Get evidence_get_{};
 };
 
 }  // namespace holdfast::stores::etcd
