@@ -7,8 +7,9 @@
 namespace holdfast {
 namespace {
 
-/// How much one step may hold up others: locks that are read at once, and what is removed in one batch.
-constexpr std::size_t page_size = 100;
+/// Locks that are read at once: a store may have to walk over all that follow, to find each page.
+constexpr std::size_t page_size = 500;
+/// In one batch: how long others may have to wait for it.
 constexpr std::uint64_t most_events = 500;
 constexpr std::size_t most_locks = 50;
 constexpr std::chrono::seconds patience{30};

@@ -73,14 +73,14 @@ TEST_F(PruneTest, AnEventStaysToTheVeryMillisecond) {
 }
 
 TEST_F(PruneTest, EveryLockKeepsItsNewestEventAndPruningAgainChangesNothing) {
-    for (int i = 0; i < 250; ++i) make_events(lock("lock/" + std::to_string(i)), i % 4 + 1);
+    for (int i = 0; i < 1250; ++i) make_events(lock("lock/" + std::to_string(i)), i % 4 + 1);
     clock_.advance(100 * day);
     const Pruned pruned = must(prune());
-    EXPECT_EQ(pruned.visited, 250U) << "more than a page";
+    EXPECT_EQ(pruned.visited, 1250U) << "more than two pages";
     // Of those with three events two went, and of those with four three: one that is old would only be replaced.
-    EXPECT_EQ(pruned.locks, 124U);
-    EXPECT_EQ(pruned.events, 62U * 2 + 62U * 3);
-    for (int i = 0; i < 250; ++i) expect_whole(lock("lock/" + std::to_string(i)));
+    EXPECT_EQ(pruned.locks, 624U);
+    EXPECT_EQ(pruned.events, 312U * 2 + 312U * 3);
+    for (int i = 0; i < 1250; ++i) expect_whole(lock("lock/" + std::to_string(i)));
     const int before = store_.applied();
     EXPECT_EQ(must(prune()).events, 0U);
     clock_.advance(100 * day);
@@ -125,16 +125,16 @@ TEST_F(PruneTest, AStoreThatIsAwayIsSaidToBe) {
 }
 
 TEST_F(PruneTest, WhoStopsItKeepsWhatWasDone) {
-    for (int i = 0; i < 250; ++i) make_events(lock("lock/" + std::to_string(i)), 3);
+    for (int i = 0; i < 1250; ++i) make_events(lock("lock/" + std::to_string(i)), 3);
     clock_.advance(100 * day);
     std::stop_source stop;
     PruneOptions options;
     options.stop = stop.get_token();
     options.on_progress = [&](const Pruned&) { stop.request_stop(); };
     const Pruned pruned = must(prune(options));
-    EXPECT_EQ(pruned.visited, 100U);
-    EXPECT_EQ(pruned.events, 200U);
-    EXPECT_EQ(must(prune()).events, 300U);
+    EXPECT_EQ(pruned.visited, 500U);
+    EXPECT_EQ(pruned.events, 1000U);
+    EXPECT_EQ(must(prune()).events, 1500U);
 }
 
 }  // namespace
