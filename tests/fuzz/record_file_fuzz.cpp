@@ -30,7 +30,7 @@ void record_file(base::ByteView file) {
 }
 
 void audit_file(base::ByteView file) {
-    const auto events = stores::file::events_in(file, *LockName::parse("deploy"));
+    const auto events = stores::file::events_in(file, *LockName::parse("deploy"), 1);
     if (events) require(std::ranges::equal(stores::file::to_audit(*events), file), "two files of one audit log");
 }
 

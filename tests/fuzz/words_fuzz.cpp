@@ -17,7 +17,8 @@ void lock_name(std::string_view text) {
     require(stores::file::is_folder_name(folder) && folder.size() <= 255, "a folder name that is not one of ours");
     // The dot of the mark before it keeps every folder apart from . and .. and is the only one.
     require(folder.find_first_of("./", 2) == std::string::npos, "a folder name that leaves its place");
-    require(stores::file::may_begin_with(folder, text.substr(0, text.size() / 2)), "a name without its own beginning");
+    const auto read = stores::file::name_in(folder);
+    require(!read || *read == text, "a folder name that says another name");
 }
 
 void duration(std::string_view text) {

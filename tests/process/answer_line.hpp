@@ -2,11 +2,15 @@
 
 #include "holdfast/request.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 /// How a child process tells its parent, in one line, what the store answered.
 namespace holdfast::tests {
+
+/// Up to which event the child prunes, when told to: some of many, and all but the newest of few.
+inline constexpr std::uint64_t contender_prunes = 10;
 
 struct AnswerLine {
     bool granted = false;

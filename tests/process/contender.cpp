@@ -1,4 +1,4 @@
-// Asks one thing of a store and prints the answer: `contender acquire|renew|release URL NAME LEASE TTL_MS`.
+// Asks one thing of a store and prints the answer: `contender acquire|renew|release|prune URL NAME LEASE TTL_MS`.
 // Small on purpose: what the crash tests see under strace is the store and hardly anything else.
 #include "holdfast/open.hpp"
 #include "process/answer_line.hpp"
@@ -16,6 +16,7 @@ using namespace holdfast;
 std::optional<Request> request_of(std::string_view what, const LockName& name, const Credentials& as, Ttl ttl) {
     if (what == "renew") return Renew{name, as, ttl};
     if (what == "release") return Release{name, as};
+    if (what == "prune") return Prune{name, tests::contender_prunes, "root"};
     if (what != "acquire") return std::nullopt;
     Acquire acquire{.name = name, .as = as, .ttl = ttl};
     acquire.holder = Holder::this_process();
@@ -30,7 +31,7 @@ int usage(std::string_view why) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 6) return usage("acquire|renew|release URL NAME LEASE TTL_MS");
+    if (argc != 6) return usage("acquire|renew|release|prune URL NAME LEASE TTL_MS");
     const auto name = LockName::parse(argv[3]);
     const auto as = Credentials::parse(argv[4]);
     const auto ttl = Ttl::of(std::chrono::milliseconds{std::stoll(argv[5])});

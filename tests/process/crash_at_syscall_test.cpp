@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -38,6 +39,8 @@ std::vector<Scenario> scenarios() {
         {.name = "Renew", .what = "renew", .held = true},
         {.name = "RenewAfterManyEvents", .what = "renew", .held = true, .earlier_events = 31},
         {.name = "Release", .what = "release", .held = true},
+        {.name = "Prune", .what = "prune", .held = true, .earlier_events = 8},
+        {.name = "PruneAfterManyEvents", .what = "prune", .held = true, .earlier_events = 31},
     };
 }
 
@@ -111,6 +114,7 @@ private:
     [[nodiscard]] Request request() const {
         if (scenario().what == "renew") return Renew{target(), as_, lasting(1h)};
         if (scenario().what == "release") return Release{target(), as_};
+        if (scenario().what == "prune") return Prune{target(), contender_prunes, "root"};
         Acquire acquire = by_alice(target(), 1h);
         acquire.as = as_;
         return acquire;
@@ -121,6 +125,10 @@ private:
         if (scenario().what == "release") {
             EXPECT_EQ(status.state, LockState::free);
             return;
+        }
+        if (scenario().what == "prune") {
+            EXPECT_EQ(status.pruned_seq, std::min(contender_prunes, before_.seq - 1));
+            EXPECT_EQ(status.lease, before_.lease);
         }
         ASSERT_TRUE(status.lease);
         EXPECT_EQ(status.lease->lock_id, as_.lock_id);

@@ -15,7 +15,7 @@ namespace holdfast::tests {
 
 /// One thing to ask of a store, as the program's arguments say it.
 struct Call {
-    std::string what;  ///< acquire, renew, release
+    std::string what;  ///< acquire, renew, release, prune
     std::string url;
     LockName name;
     Credentials as;

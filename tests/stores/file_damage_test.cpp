@@ -125,12 +125,12 @@ TEST_F(FileDamage, ADamagedAuditLogIsReportedAndDoesNotFreeTheLock) {
     const auto as = Credentials::random();
     static_cast<void>(granted(*store_, acquire_of("x", as)));
     for (int i = 0; i < 17; ++i) static_cast<void>(granted(*store_, Renew{lock_name("x"), as, ttl(30s)}));
-    for_each_damage(folder_of("x") / "audit", [&](const std::string& what) {
+    for_each_damage(folder_of("x") / "audit.1", [&](const std::string& what) {
         const auto events = store_->history({.name = lock_name("x")}, Deadline::never());
         ASSERT_FALSE(events) << what;
         EXPECT_EQ(events.error().code, Errc::audit_chain_broken) << what;
     });
-    write_file(folder_of("x") / "audit", "");
+    write_file(folder_of("x") / "audit.1", "");
     EXPECT_EQ(refused(*store_, acquire_of("x", Credentials::random())), Errc::lock_conflict);
 }
 
@@ -139,7 +139,7 @@ TEST_F(FileDamage, BytesBehindTheAuditLogAreIgnored) {
     static_cast<void>(granted(*store_, acquire_of("x", as)));
     for (int i = 0; i < 17; ++i) static_cast<void>(granted(*store_, Renew{lock_name("x"), as, ttl(30s)}));
     // What a power cut may leave of a move that was not finished.
-    write_file(folder_of("x") / "audit", content_of(folder_of("x") / "audit") + std::string(100, '\0'));
+    write_file(folder_of("x") / "audit.1", content_of(folder_of("x") / "audit.1") + std::string(100, '\0'));
     EXPECT_TRUE(store_->history({.name = lock_name("x")}, Deadline::never()));
 }
 
@@ -147,7 +147,7 @@ TEST_F(FileDamage, AMissingAuditLogIsReported) {
     const auto as = Credentials::random();
     static_cast<void>(granted(*store_, acquire_of("x", as)));
     for (int i = 0; i < 17; ++i) static_cast<void>(granted(*store_, Renew{lock_name("x"), as, ttl(30s)}));
-    ASSERT_TRUE(std::filesystem::remove(folder_of("x") / "audit"));
+    ASSERT_TRUE(std::filesystem::remove(folder_of("x") / "audit.1"));
     const auto events = store_->history({.name = lock_name("x")}, Deadline::never());
     ASSERT_FALSE(events);
     EXPECT_EQ(events.error().code, Errc::audit_chain_broken);

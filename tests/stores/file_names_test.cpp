@@ -94,10 +94,14 @@ TEST(FileNames, DifferForAllShortNames) {
     EXPECT_EQ(folders.size(), names);
 }
 
-TEST(FileNames, KeepTheirPrefixes) {
-    EXPECT_TRUE(may_begin_with(folder_name(lock_name("Area/what")), "Area/"));
-    EXPECT_FALSE(may_begin_with(folder_name(lock_name("Area/what")), "area/"));
-    EXPECT_TRUE(may_begin_with(folder_name(lock_name(std::string(255, 'x'))), "anything"));
+TEST(FileNames, CanBeReadFromTheirFolders) {
+    for (const std::string& text : hostile_names) {
+        const std::string folder = folder_name(lock_name(text));
+        const auto expected = folder.starts_with("h.") ? std::nullopt : std::optional(text);
+        EXPECT_EQ(name_in(folder), expected) << folder;
+    }
+    for (const char* folder : {"x.a", "n.A", "n.%", "n.%2", "n.%2g", "n.a.b", "n.a/b"})
+        EXPECT_EQ(name_in(folder), std::nullopt) << folder;
 }
 
 TEST_F(FileStoreTest, HostileNamesAreLocksOfTheirOwn) {

@@ -137,7 +137,7 @@ TEST_F(FileStore, TheChainHoldsWhenEventsHaveMovedOutOfTheRecord) {
         ASSERT_TRUE(chain) << chain.error().message;
     }
     EXPECT_EQ(events("x").size(), 101U);
-    EXPECT_GT(std::filesystem::file_size(folder_of("x") / "audit"),
+    EXPECT_GT(std::filesystem::file_size(folder_of("x") / "audit.1"),
               std::filesystem::file_size(folder_of("x") / "record"));
     const auto newest = store_->history({.name = lock_name("x"), .after_seq = 95, .limit = 3}, Deadline::never());
     ASSERT_TRUE(newest);
@@ -172,7 +172,7 @@ TEST_F(FileStore, ABatchOverManyLocksAnswersEachInItsPlace) {
 TEST_F(FileStore, ACrashBetweenMovingEventsAndWritingTheRecordLosesNothing) {
     const auto as = held("x");
     const auto record = folder_of("x") / "record";
-    const auto audit = folder_of("x") / "audit";
+    const auto audit = folder_of("x") / "audit.1";
     int crashes = 0;
     for (int i = 0; i < 60; ++i) {
         const std::string record_before = content_of(record);

@@ -4,6 +4,7 @@
 #include "kernel/rebase.hpp"
 #include "stores/file/examination.hpp"
 #include "stores/file/file_system.hpp"
+#include "stores/file/listing.hpp"
 #include "stores/file/lookout.hpp"
 #include "stores/file/name_encoding.hpp"
 #include "stores/file/section.hpp"
@@ -25,8 +26,6 @@ using std::chrono::milliseconds;
 
 /// How long to sleep where nothing can be watched: a lock that does not exist yet, or no descriptor left.
 constexpr milliseconds nap{20};
-
-Error out_of_time() { return {Errc::store_unavailable, "the deadline passed while the store was read"}; }
 
 /// Some requests of the call were applied, so its error can no longer mean that nothing was.
 Error after_writes(Error error) {
@@ -78,35 +77,37 @@ public:
 
     Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
         std::vector<LockStatus> found;
-        const auto add = [&](const LockFolder& lock, const SavedLock& saved) -> Result<void> {
+        const auto add = [&](const LockFolder& lock, const SavedLock& saved) -> Result<More> {
             const kernel::Record& record = saved.record;
-            if (!record.name.text().starts_with(query.prefix) || (!query.with_free && !record.held)) return {};
-            if (query.changed_since && record.changed_at < *query.changed_since) return {};
+            if (query.limit && found.size() >= *query.limit) return More::no;
+            if (!query.with_free && !record.held) return More::yes;
+            if (query.changed_since && record.changed_at < *query.changed_since) return More::yes;
             auto status = status_of(lock, saved);
             if (!status) return std::unexpected(status.error());
             found.push_back(std::move(*status));
-            return {};
+            return More::yes;
         };
-        if (auto done = for_each_lock(query.prefix, deadline, add); !done) return std::unexpected(done.error());
-        std::ranges::sort(found, {}, &LockStatus::name);
+        const auto done = for_each_lock({query.prefix, query.after}, deadline, add);
+        if (!done) return std::unexpected(done.error());
         return found;
     }
 
     Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
+        if (query.name) return history_of_one(*query.name, query);
         std::vector<AuditEvent> found;
-        const auto add = [&](const LockFolder& lock, const SavedLock& saved) -> Result<void> {
-            auto events = lock.events_of(saved, query.name ? query.after_seq : 0);
+        const auto add = [&](const LockFolder& lock, const SavedLock& saved) -> Result<More> {
+            auto events = lock.events_of(saved, {.since = query.since});
             if (!events) return std::unexpected(events.error());
-            std::ranges::copy_if(*events, std::back_inserter(found),
-                                 [&](const AuditEvent& event) { return !query.since || event.at >= *query.since; });
-            return {};
+            std::ranges::move(*events, std::back_inserter(found));
+            return More::yes;
         };
-        const auto done = query.name ? for_one_lock(*query.name, add) : for_each_lock("", deadline, add);
-        if (!done) return std::unexpected(done.error());
-        if (!query.name)
-            std::ranges::sort(found, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
-        if (query.limit && found.size() > *query.limit)
-            found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(*query.limit));
+        if (auto done = for_each_lock({}, deadline, add); !done) return std::unexpected(done.error());
+        std::ranges::sort(found, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
+        if (query.limit && found.size() > *query.limit) {
+            const auto surplus = static_cast<std::ptrdiff_t>(found.size() - *query.limit);
+            const auto from = query.which == HistoryQuery::Which::newest ? found.begin() : found.end() - surplus;
+            found.erase(from, from + surplus);
+        }
         return found;
     }
 
@@ -180,26 +181,27 @@ private:
         return kernel::status_of(kernel::rebase(saved.record, saved.saved_under, mark, now), queue->waiters(), now);
     }
 
-    template <class Visit>
-    Result<void> for_one_lock(const LockName& name, const Visit& visit) const {
+    [[nodiscard]] Result<std::vector<AuditEvent>> history_of_one(const LockName& name,
+                                                                 const HistoryQuery& query) const {
         const auto lock = find_lock(name);
         if (!lock) return std::unexpected(lock.error());
-        if (!*lock) return {};
+        if (!*lock) return std::vector<AuditEvent>{};
         const auto saved = (*lock)->load();
         if (!saved) return std::unexpected(saved.error());
-        return *saved ? visit(**lock, **saved) : Result<void>{};
+        return *saved ? (*lock)->events_of(**saved, query) : std::vector<AuditEvent>{};
     }
 
-    /// Visits the locks that have a record.
+    enum class More { no, yes };
+
+    /// Visits the locks that have a record, in the order of their names, until it is told that no more are wanted.
     template <class Visit>
-    Result<void> for_each_lock(const std::string& prefix, Deadline deadline, const Visit& visit) const {
+    Result<void> for_each_lock(const NameRange& range, Deadline deadline, const Visit& visit) const {
         const auto locks = find_locks();
         if (!locks) return std::unexpected(locks.error());
         if (!*locks) return {};
-        const auto folders = (*locks)->entries();
+        const auto folders = folders_of(**locks, range, clock_, deadline);
         if (!folders) return std::unexpected(folders.error());
         for (const std::string& folder : *folders) {
-            if (!is_folder_name(folder) || !may_begin_with(folder, prefix)) continue;
             if (deadline.passed(clock_)) return std::unexpected(out_of_time());
             const auto opened = LockFolder::find(**locks, folder);
             if (!opened) return std::unexpected(opened.error());
@@ -207,7 +209,9 @@ private:
             const auto saved = (*opened)->load();
             if (!saved) return std::unexpected(saved.error());
             if (!*saved) continue;
-            if (auto visited = visit(**opened, **saved); !visited) return visited;
+            const Result<More> visited = visit(**opened, **saved);
+            if (!visited) return std::unexpected(visited.error());
+            if (*visited == More::no) break;
         }
         return {};
     }

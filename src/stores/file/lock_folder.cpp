@@ -1,5 +1,6 @@
 #include "stores/file/lock_folder.hpp"
 
+#include "stores/file/audit_log.hpp"
 #include "stores/file/name_encoding.hpp"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/stat.h>
 
 namespace holdfast::stores::file {
@@ -14,7 +16,6 @@ namespace {
 
 const std::string guard_file = "guard";
 const std::string record_file = "record";
-const std::string audit_file = "audit";
 
 /// What a folder may contain before the first record is in place.
 constexpr std::array<std::string_view, 4> before_first_use{"guard", "record.tmp", "queue", "bells"};
@@ -89,48 +90,38 @@ Result<bool> LockFolder::record_appeared() const {
 Result<SavedLock> LockFolder::save(const SavedLock& before, kernel::Record record,
                                    const std::vector<AuditEvent>& events, const kernel::ClockMark& mark,
                                    const Folder& locks) const {
-    SavedLock next{std::move(record), mark, before.audit_bytes, before.tail};
+    SavedLock next = before;
+    const bool prunes = record.pruned_seq != before.record.pruned_seq;
+    if (prunes)
+        if (auto done = prune(folder_, next, record.pruned_seq); !done) return std::unexpected(done.error());
+    next.record = std::move(record);
+    next.saved_under = mark;
     // A record keeps its newest event, so without a new one nothing moves.
     if (!events.empty() && !next.tail.empty() && next.tail.size() + events.size() > longest_tail) {
         // Only events that are durable in the record already are moved, and the record lets go of them only
         // when they are durable over there. A crash in between leaves them in both places, and the record's
         // audit_bytes says which copy counts; the next move writes the same bytes again.
-        const Bytes moved = to_audit(next.tail);
-        if (auto done = folder_.write_end(audit_file, next.audit_bytes, moved); !done)
-            return std::unexpected(done.error());
-        if (next.audit_bytes == 0)
-            if (auto synced = folder_.sync(); !synced) return std::unexpected(synced.error());
-        next.audit_bytes += moved.size();
-        next.tail.clear();
+        if (auto done = move_tail(folder_, next); !done) return std::unexpected(done.error());
     }
-    next.tail.insert(next.tail.end(), events.begin(), events.end());
+    std::ranges::copy_if(events, std::back_inserter(next.tail),
+                         [&](const AuditEvent& event) { return event.seq > next.record.pruned_seq; });
     // Whoever made the folders of the lock and of all locks may not have come to sync them yet, so the first record
     // does.
     if (before.record.seq == 0)
         if (auto synced = locks.sync_with_parent(); !synced) return std::unexpected(synced.error());
     if (auto done = folder_.replace(record_file, to_file(next)); !done) return std::unexpected(done.error());
+    if (prunes) remove_unused_parts(folder_, next.record.pruned_seq);
     return next;
 }
 
-Result<std::vector<AuditEvent>> LockFolder::events_of(const SavedLock& saved, std::uint64_t after) const {
-    std::vector<AuditEvent> events;
-    if (saved.audit_bytes > 0 && after + 1 < saved.tail.front().seq) {
-        const auto broken = [&](std::string_view what) {
-            return fail(Errc::audit_chain_broken, fmt::format("{} {}", folder_.path_of(audit_file), what));
-        };
-        // The part that this record speaks for never changes, so a move that goes on meanwhile does no harm.
-        const auto bytes = folder_.read(audit_file, static_cast<std::size_t>(saved.audit_bytes));
-        if (!bytes) return std::unexpected(bytes.error());
-        if (!*bytes) return broken("is missing");
-        if ((*bytes)->size() < saved.audit_bytes) return broken("was cut");
-        auto moved = events_in(**bytes, saved.record.name);
-        if (!moved) return broken("cannot be read: it was altered");
-        if (moved->size() + 1 != saved.tail.front().seq) return broken("does not lead to the lock's record");
-        events = std::move(*moved);
-    }
-    events.insert(events.end(), saved.tail.begin(), saved.tail.end());
-    std::erase_if(events, [&](const AuditEvent& event) { return event.seq <= after; });
-    return events;
+Result<std::vector<AuditEvent>> LockFolder::events_of(const SavedLock& saved, const HistoryQuery& query) const {
+    auto events = read_events(folder_, saved, query);
+    if (events || events.error().code != Errc::audit_chain_broken) return events;
+    // What the record speaks of may have been pruned since it was read.
+    const auto later = load();
+    if (!later) return std::unexpected(later.error());
+    if (!*later || (*later)->record.pruned_seq <= saved.record.pruned_seq) return events;
+    return events_of(**later, query);
 }
 
 Error LockFolder::corrupt(const std::string& file, std::string_view what) const {

@@ -20,7 +20,7 @@ private:
     base::FileLock lock_;  ///< Below the descriptor, because it must be gone before that is closed.
 };
 
-/// The files of one lock: `guard`, `record`, `audit` and the folders `queue` and `bells`.
+/// The files of one lock: `guard`, `record`, its audit log and the folders `queue` and `bells`.
 class LockFolder {
 public:
     /// The lock whose `folder_name` is `name`. Empty if nobody ever asked for it.
@@ -36,13 +36,15 @@ public:
     /// `record_corrupt`: never a free lock.
     [[nodiscard]] Result<std::optional<SavedLock>> load() const;
 
-    /// Saves the next state after `before`, together with the events that led to it. With the guard only.
+    /// Saves the next state after `before`, together with the events that led to it and without those that it says
+    /// are pruned. With the guard only.
     [[nodiscard]] Result<SavedLock> save(const SavedLock& before, kernel::Record record,
                                          const std::vector<AuditEvent>& events, const kernel::ClockMark& mark,
                                          const Folder& locks) const;
 
-    /// The events of `saved` with a seq above `after`, oldest first; `audit_chain_broken` if the log is damaged.
-    [[nodiscard]] Result<std::vector<AuditEvent>> events_of(const SavedLock& saved, std::uint64_t after) const;
+    /// The events of `saved`, or of a later record, that `query` selects, oldest first; `audit_chain_broken` if the
+    /// log is damaged.
+    [[nodiscard]] Result<std::vector<AuditEvent>> events_of(const SavedLock& saved, const HistoryQuery& query) const;
 
     [[nodiscard]] const Folder& folder() const { return folder_; }
 

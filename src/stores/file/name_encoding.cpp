@@ -41,9 +41,18 @@ std::string folder_name(const LockName& name) {
     return std::string(hashed) + to_hex(sha256(bytes));
 }
 
-bool may_begin_with(std::string_view folder, std::string_view prefix) {
-    // Every byte is encoded by itself, so prefixes stay prefixes.
-    return !folder.starts_with(readable) || folder.substr(readable.size()).starts_with(percent_encoded(prefix));
+std::optional<std::string> name_in(std::string_view folder) {
+    if (!folder.starts_with(readable)) return std::nullopt;
+    std::string name;
+    for (std::string_view rest = folder.substr(readable.size()); !rest.empty();) {
+        std::array<std::uint8_t, 1> byte{static_cast<std::uint8_t>(rest.front())};
+        const std::size_t length = stays(rest.front()) ? 1 : 3;
+        if (length > 1 && (rest.front() != '%' || rest.size() < length || !from_hex(rest.substr(1, 2), byte)))
+            return std::nullopt;
+        name += static_cast<char>(byte[0]);
+        rest.remove_prefix(length);
+    }
+    return name;
 }
 
 bool is_folder_name(std::string_view folder) { return folder.starts_with(readable) || folder.starts_with(hashed); }

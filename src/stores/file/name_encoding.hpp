@@ -2,6 +2,7 @@
 
 #include "holdfast/lease.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,9 +14,8 @@ namespace holdfast::stores::file {
 /// record inside carries the real name and is compared with it.
 [[nodiscard]] std::string folder_name(const LockName& name);
 
-/// Whether a folder can belong to a lock whose name begins with `prefix`. Certain for readable folder
-/// names; a hashed one always can.
-[[nodiscard]] bool may_begin_with(std::string_view folder, std::string_view prefix);
+/// The lock's name that a folder name says; empty if it is hashed, or not one of ours.
+[[nodiscard]] std::optional<std::string> name_in(std::string_view folder);
 
 /// Whether `folder` looks like something that `folder_name` made.
 [[nodiscard]] bool is_folder_name(std::string_view folder);

@@ -9,7 +9,8 @@ namespace {
 bool leads_to_record(const SavedLock& saved) {
     if (saved.tail.empty()) return false;
     const AuditEvent& first = saved.tail.front();
-    if ((first.seq == 1) != (saved.audit_bytes == 0)) return false;
+    const std::uint64_t oldest = saved.record.pruned_seq + 1;
+    if (first.seq < oldest || (first.seq == oldest) != (saved.audit_bytes == 0)) return false;
     std::uint64_t expected = first.seq;
     for (const AuditEvent& event : saved.tail)
         if (event.seq != expected++ || event.name != saved.record.name) return false;
@@ -49,7 +50,7 @@ std::optional<SavedLock> saved_lock_in(ByteView file) {
     return saved;
 }
 
-Bytes to_audit(const std::vector<AuditEvent>& events) {
+Bytes to_audit(std::span<const AuditEvent> events) {
     Bytes bytes;
     for (const AuditEvent& event : events) {
         const Bytes frame = base::framed(base::FrameKind::event, kernel::encode(event));
@@ -58,13 +59,13 @@ Bytes to_audit(const std::vector<AuditEvent>& events) {
     return bytes;
 }
 
-std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name) {
+std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name, std::uint64_t first) {
     std::vector<AuditEvent> events;
     while (!audit.empty()) {
         const auto payload = base::take_frame(base::FrameKind::event, audit);
         if (!payload) return std::nullopt;
         auto event = kernel::decode_event(*payload);
-        if (!event || event->seq != events.size() + 1 || event->name != name) return std::nullopt;
+        if (!event || event->seq != first + events.size() || event->name != name) return std::nullopt;
         events.push_back(std::move(*event));
     }
     return events;

@@ -4,6 +4,7 @@
 #include "kernel/record.hpp"
 
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace holdfast::stores::file {
@@ -14,12 +15,12 @@ using base::ByteView;
 /// The content of one lock's `record` file.
 ///
 /// The newest audit events travel inside it, so that an event and its change are one write. Older ones
-/// have been moved to the file `audit`, of which the first `audit_bytes` bytes belong to this record:
-/// they never change again. Anything behind them is left over from a move that was not finished.
+/// have been moved to the audit log, see audit_log.hpp. Of its newest file the first `audit_bytes` bytes belong to
+/// this record: they never change again. Anything behind them is left over from a move that was not finished.
 struct SavedLock {
     kernel::Record record;
     kernel::ClockMark saved_under{};
-    std::uint64_t audit_bytes = 0;
+    std::uint64_t audit_bytes = 0;  ///< 0 if no event is in the log.
     std::vector<AuditEvent> tail{};
 };
 
@@ -31,10 +32,11 @@ inline constexpr std::size_t longest_record = std::size_t{64} << 20;
 /// Empty unless the bytes are exactly one valid record whose tail leads to it.
 [[nodiscard]] std::optional<SavedLock> saved_lock_in(ByteView file);
 
-/// Events as the file `audit` has them.
-[[nodiscard]] Bytes to_audit(const std::vector<AuditEvent>& events);
+/// Events as a file of the audit log has them.
+[[nodiscard]] Bytes to_audit(std::span<const AuditEvent> events);
 
-/// The events of `name` from number 1 on; empty if anything does not fit.
-[[nodiscard]] std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name);
+/// The events of `name` from number `first` on; empty if anything does not fit.
+[[nodiscard]] std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name,
+                                                               std::uint64_t first);
 
 }  // namespace holdfast::stores::file

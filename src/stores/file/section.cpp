@@ -2,6 +2,7 @@
 
 #include "kernel/rebase.hpp"
 #include "kernel/refusal.hpp"
+#include "stores/file/audit_log.hpp"
 #include "stores/file/name_encoding.hpp"
 
 #include <algorithm>
@@ -96,6 +97,7 @@ Result<Reply> Section::decide(const Request& request) {
     const auto state = state_of(request, lock);
     if (!state) return Reply(std::unexpected(state.error()));
     kernel::Decision decision = kernel::step(*state, request, now_);
+    if (auto possible = expect_prunable(lock, decision); !possible) return Reply(std::unexpected(possible.error()));
     take_over(lock, decision);
     return std::move(decision.reply);
 }
@@ -115,6 +117,12 @@ Result<kernel::State> Section::state_of(const Request& request, Lock& lock) {
         state.others.push_back(other.record);
     }
     return state;
+}
+
+/// A damaged log must not fail the others of the batch when it is too late.
+Result<void> Section::expect_prunable(const Lock& lock, const kernel::Decision& decision) {
+    if (!decision.record || decision.record->pruned_seq == lock.record.pruned_seq) return {};
+    return can_prune(lock.folder->folder(), lock.saved, decision.record->pruned_seq);
 }
 
 Result<void> Section::load_queue(Lock& lock) {

@@ -57,6 +57,7 @@ private:
 
     void load(Lock& lock, Deadline deadline);
     [[nodiscard]] Result<kernel::State> state_of(const Request& request, Lock& lock);
+    [[nodiscard]] static Result<void> expect_prunable(const Lock& lock, const kernel::Decision& decision);
     [[nodiscard]] Result<void> load_queue(Lock& lock);
     void take_over(Lock& lock, kernel::Decision& decision);
     [[nodiscard]] Result<void> save(Lock& lock);
