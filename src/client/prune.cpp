@@ -85,8 +85,9 @@ private:
     Result<void> send() {
         if (requests_.empty()) return {};
         auto replies = store_.apply(requests_, soon());
-        // Repeating is harmless.
-        if (!replies && replies.error().code == Errc::outcome_unknown) replies = store_.apply(requests_, soon());
+        // Repeating is harmless. If that fails, whatever for, the first one may still have been done.
+        if (!replies && replies.error().code == Errc::outcome_unknown)
+            if (auto again = store_.apply(requests_, soon())) replies = std::move(again);
         if (!replies) return std::unexpected(replies.error());
         for (const Reply& reply : *replies)
             if (!reply) return std::unexpected(reply.error());

@@ -116,6 +116,15 @@ TEST_F(PruneTest, AfterALostAnswerItGoesOn) {
     EXPECT_EQ(events(name_).front().seq, 700U);
 }
 
+TEST_F(PruneTest, WhatMayHaveBeenDoneIsNotCalledUndoneBecauseTheStoreIsAwayNow) {
+    make_events(name_, 3);
+    clock_.advance(100 * day);
+    store_.lose_answers(1);
+    store_.before_answers([&] { store_.cut(); });
+    EXPECT_THAT(prune(), RefusedWith(Errc::outcome_unknown));
+    EXPECT_EQ(events(name_).size(), 2U);
+}
+
 TEST_F(PruneTest, AStoreThatIsAwayIsSaidToBe) {
     make_events(name_, 3);
     clock_.advance(100 * day);

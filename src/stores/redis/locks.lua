@@ -282,11 +282,14 @@ end
 -- number, the size of the ticket, the ticket, the value.
 for i, channel in pairs(next_ones) do
   if channel ~= '' then
-    local queue, alive, tickets = keys_of_queue(i)
-    local waiters, last = size_of(queue, alive)
-    local ticket = redis.call('HGET', tickets, string.sub(channel, -36))
-    local told = ticket and table.concat({waiters, last, #ticket, ticket .. ARGV[7 * i + 4]}, ' ') or ''
-    redis.pcall('PUBLISH', channel, told)
+    -- Everything is written: whatever is wrong with the keys of a queue, what was done must be answered as done.
+    local is_told, told = pcall(function()
+      local queue, alive, tickets = keys_of_queue(i)
+      local waiters, last = size_of(queue, alive)
+      local ticket = redis.call('HGET', tickets, string.sub(channel, -36))
+      return table.concat({waiters, last, #ticket, ticket .. ARGV[7 * i + 4]}, ' ')
+    end)
+    redis.pcall('PUBLISH', channel, is_told and told or '')
   end
 end
 return {'done', store[2], now_text}
