@@ -1,6 +1,7 @@
 #include "cli/context.hpp"
 
 #include "client/limits.hpp"
+#include "client/repeat.hpp"
 #include "holdfast/open.hpp"
 #include "values/text.hpp"
 
@@ -9,11 +10,7 @@
 namespace holdfast::cli {
 namespace {
 
-/// Break and Answer name what the operator saw. After a lost answer they would be refused, although they
-/// were the ones that changed it.
-bool repeat_is_harmless(const Request& request) {
-    return !std::holds_alternative<Break>(request) && !std::holds_alternative<Answer>(request);
-}
+constexpr std::chrono::seconds patience{10};
 
 std::string with_session(const std::string& url) {
     return url + (url.find('?') == std::string::npos ? "?" : "&") + "session=on";
@@ -68,16 +65,13 @@ std::optional<StoreInfo> Context::info() const {
     return stores_.front()->info();
 }
 
-Deadline Context::soon() const { return Deadline::in(clock, std::chrono::seconds{10}); }
+Deadline Context::soon() const { return Deadline::in(clock, patience); }
 
 Reply Context::apply(const Request& request) {
     if (auto error = client::beyond_limits(request)) return std::unexpected(std::move(*error));
     const auto to = store();
     if (!to) return std::unexpected(to.error());
-    Reply reply = (*to)->apply_one(request, soon());
-    const bool unknown = !reply && reply.error().code == Errc::outcome_unknown;
-    if (unknown && repeat_is_harmless(request)) reply = (*to)->apply_one(request, soon());
-    return reply;
+    return client::apply_or_repeat(**to, request, clock, patience);
 }
 
 Result<LockStatus> Context::inspect(const LockName& name) {

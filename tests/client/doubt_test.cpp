@@ -2,6 +2,7 @@
 // that takes. Method: the memory store on the real clock, behind a line that loses an answer; what others do meanwhile
 // happens before the loss is noticed.
 #include "client/faulty_store.hpp"
+#include "client/repeat.hpp"
 #include "client/waiter.hpp"
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
@@ -111,6 +112,37 @@ TEST_F(DoubtTest, WhoGivesUpWithoutHearingOfItsFormerSelfDoesNotSayThatNothingHa
     const client::Patience short_one{.deadline = Deadline::in(host_clock(), 300ms)};
     EXPECT_THAT(client::acquire_in_turn(store_, by_alice(name_, 100ms), host_clock(), short_one),
                 RefusedWith(Errc::outcome_unknown));
+}
+
+class RepeatTest : public testing::Test {
+protected:
+    [[nodiscard]] Reply apply(const Request& request) {
+        return client::apply_or_repeat(store_, request, host_clock(), 20s);
+    }
+
+    const std::unique_ptr<Store> inner_ = must(open_store("memory:"));
+    FaultyStore store_{*inner_};
+    const Acquire alice_ = by_alice(lock("x"));
+};
+
+TEST_F(RepeatTest, ALostAnswerIsAskedForOnceMore) {
+    store_.lose_answers(1);
+    EXPECT_THAT(apply(alice_), Granted());
+    EXPECT_EQ(store_.applied(), 2);
+}
+
+TEST_F(RepeatTest, WhatMayHaveBeenDoneStaysUnknownIfTheStoreIsAwayThen) {
+    store_.lose_answers(1);
+    store_.before_answers([&] { store_.cut(); });
+    EXPECT_THAT(apply(alice_), RefusedWith(Errc::outcome_unknown));
+    EXPECT_EQ(must(inner_->inspect(lock("x"), Deadline::never())).state, LockState::held);
+}
+
+TEST_F(RepeatTest, ABreakIsSentOnce) {
+    must(inner_->apply_one(alice_, Deadline::never()));
+    store_.lose_answers(1);
+    EXPECT_THAT(apply(Break{lock("x"), alice_.as.lock_id, "root", "stuck"}), RefusedWith(Errc::outcome_unknown));
+    EXPECT_EQ(store_.applied(), 1);
 }
 
 }  // namespace
