@@ -76,6 +76,7 @@ struct HoldOptions {
     bool renew = true;                                          ///< False: the lease ends after one ttl.
     std::optional<std::chrono::milliseconds> renew_interval{};  ///< A third of the ttl.
     RenewFrom renew_from = RenewFrom::the_grant;
+    std::chrono::milliseconds time_to_stop{0};  ///< How long before the end of the lease the work must begin to end.
 
     /// Called from the caller's thread while it acquires and releases, and from the renewing thread in
     /// between. Must not throw, and must not call the hold's `release`.

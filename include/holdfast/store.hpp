@@ -53,6 +53,15 @@ struct Watch {
     std::stop_token stop{};          ///< Ends the sleep at once.
 };
 
+/// A lock that was handed on to a waiter by whoever had it. As sure and as durable as a granted reply.
+struct HandedOn {
+    LockStatus lock;
+    Boottime seen_from{};  ///< Before `lock.as_of`: what is left of the lease counts from here.
+
+    /// Empty unless `waiter` holds `lock`.
+    [[nodiscard]] static std::optional<HandedOn> to(const LockId& waiter, LockStatus lock, Boottime seen_from);
+};
+
 /// Where leases live. One implementation per backend.
 ///
 /// May be called from any thread. Whether a lease has expired is judged by the store's clock alone,
@@ -89,10 +98,10 @@ public:
     [[nodiscard]] virtual Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) = 0;
 
     /// Sleeps until the lock may have changed since `watch.seen_seq`, or the deadline passes. With a
-    /// ticket, until its owner may take the lock: first in line, and nobody holds. Only a hint: it may
-    /// return early, and who returns must look again. But never much too late: when a lease or a ticket
-    /// ahead runs out, nobody is there to say so, and the store finds out by itself.
-    [[nodiscard]] virtual Result<void> wait_for_change(const Watch& watch, Deadline deadline) = 0;
+    /// ticket, until its owner has the lock or may take it: first in line, and nobody holds. Only a hint: it may
+    /// return early, and who returns must look again, unless it is told that the lock is its own. But never much too
+    /// late: when a lease or a ticket ahead runs out, nobody is there to say so, and the store finds out by itself.
+    [[nodiscard]] virtual Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) = 0;
 
     [[nodiscard]] virtual StoreInfo info() const = 0;
 
@@ -101,6 +110,11 @@ public:
 
     /// `apply` with a single request.
     [[nodiscard]] Reply apply_one(const Request& request, Deadline deadline);
+
+protected:
+    /// What is left to do for a `wait_for_change` that was woken, where what is seen is durable: it looks once.
+    [[nodiscard]] Result<std::optional<HandedOn>> look_whose_it_is(const Watch& watch, const Clock& clock,
+                                                                   Deadline deadline);
 };
 
 }  // namespace holdfast

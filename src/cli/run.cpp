@@ -143,6 +143,7 @@ Result<HoldGroup> take(Context& context, const Plan& plan, const std::vector<Inh
         options.renew_from = RenewFrom::the_call;
         options.renew_interval = std::min(terms.renew_interval.value_or(HoldOptions::forever),
                                           guard::renew_interval(terms.ttl.time(), plan.grace));
+        options.time_to_stop = plan.grace;
         options.observer = [&waiting](const HoldEvent& event) {
             if (event.kind == HoldEventKind::blocked && event.cause) waiting.blocked(*event.cause);
         };

@@ -23,9 +23,24 @@ using std::chrono::milliseconds;
 /// A release that the store does not answer is repeated this long, and the lease runs out anyway.
 constexpr milliseconds release_patience{2000};
 
-kernel::RenewalPlan plan_of(const Lease& lease, Boottime sent_at, const HoldOptions& options) {
+/// A lease that was handed on is short until it is renewed. Not at once: much work is done sooner.
+constexpr milliseconds short_lease_renewal{100};
+
+/// Another renewal would bring nothing.
+bool is_at_limit(const Lease& lease) { return lease.max_until && lease.expires_at >= *lease.max_until; }
+
+kernel::RenewalPlan plan_of(const LockStatus& lock, Boottime sent_at, const HoldOptions& options) {
     // What the store granted, which max_until may have cut, and not what was asked for.
-    return {lease.expires_at - lease.renewed_at, options.renew_interval.value_or(options.ttl.time() / 3), sent_at};
+    const milliseconds granted = client::time_left(lock);
+    const milliseconds interval = options.renew_interval.value_or(options.ttl.time() / 3);
+    const bool is_short = granted < options.ttl.time() * 9 / 10 && !is_at_limit(*lock.lease);
+    return {granted, is_short ? std::min(interval, short_lease_renewal) : interval, sent_at};
+}
+
+/// What must be left of a lease that was handed on, so that it can be renewed before the work has to be stopped.
+std::optional<milliseconds> enough_for(const HoldOptions& options) {
+    if (!options.renew) return std::nullopt;
+    return std::min(options.ttl.time() / 2, options.time_to_stop + milliseconds{1000});
 }
 
 /// What happened to the lease, told by the events that came after the holder's last one.
@@ -72,7 +87,7 @@ public:
           stolen_from_(std::move(granted.stolen_from)),
           place_(std::move(place)),
           status_(std::move(granted.lock)),
-          plan_(plan_of(*status_.lease, granted.sent_at, options)) {}
+          plan_(plan_of(status_, granted.sent_at, options)) {}
 
     ~Core() {
         if (done_) return;
@@ -181,24 +196,19 @@ private:
         {
             const std::scoped_lock lock(mutex_);
             status_ = outcome.lock;
-            plan_ = plan_of(*status_.lease, sent_at, options_);
+            plan_ = plan_of(status_, sent_at, options_);
         }
         tell({HoldEventKind::renewed, name_, std::move(outcome.lock), std::nullopt});
         return plan_.next_renewal();
     }
 
     /// False when another renewal would bring nothing: switched off, or max_until is reached.
-    bool may_renew() const {
-        const Lease& lease = *status_.lease;
-        return options_.renew && !(lease.max_until && lease.expires_at >= *lease.max_until);
-    }
+    bool may_renew() const { return options_.renew && !is_at_limit(*status_.lease); }
 
     static bool is_final(Errc code) { return code == Errc::lock_expired || code == Errc::lock_not_held; }
 
     void lose_by_time() {
-        const Lease& lease = *status_.lease;
-        const bool at_limit = lease.max_until && lease.expires_at >= *lease.max_until;
-        lose({Errc::lock_expired, at_limit
+        lose({Errc::lock_expired, is_at_limit(*status_.lease)
                                       ? fmt::format("{} was held as long as max_hold allows", name_.text())
                                       : fmt::format("the lease on {} could not be renewed in time", name_.text())});
     }
@@ -311,7 +321,8 @@ Result<Hold> hold(Store& store, const LockName& name, const HoldOptions& options
     };
     tell(HoldEventKind::acquiring, std::nullopt);
     const client::Patience patience{Deadline::in(*options.clock, options.wait), options.cancel,
-                                    [&](const Error& conflict) { tell(HoldEventKind::blocked, conflict); }};
+                                    [&](const Error& conflict) { tell(HoldEventKind::blocked, conflict); },
+                                    enough_for(options)};
     auto granted = waits ? client::acquire_in_turn(store, request, *options.clock, patience)
                          : acquire_with_retry(store, request, options);
     if (!granted) return std::unexpected(granted.error());

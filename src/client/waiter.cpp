@@ -26,23 +26,28 @@ milliseconds jittered(milliseconds most, std::minstd_rand& random) {
     return milliseconds{std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};
 }
 
+/// How long who stands in line can be sure to find a lease that it was not told of: see `Asker`.
+milliseconds certainty(const Acquire& request) {
+    return request.max_hold ? std::min(request.ticket->time(), *request.max_hold) : request.ticket->time();
+}
+
 /// Short enough that a dead waiter does not block the others for long.
 Ttl ticket_ttl(const Acquire& request) {
     return *Ttl::of(std::clamp(request.ttl.time(), milliseconds{3000}, milliseconds{10000}));
 }
 
-/// Sleeps until what was in the way may have gone, or it is time to look again.
-void sleep_on(Store& store, const Acquire& request, const Error& obstacle, const Patience& patience, const Clock& clock,
-              std::minstd_rand& random) {
+/// Sleeps until what was in the way may have gone, or it is time to look again. The lock, if it was handed on.
+std::optional<HandedOn> sleep_on(Store& store, const Acquire& request, const Error& obstacle, const Patience& patience,
+                                 const Clock& clock, std::minstd_rand& random) {
     const bool in_line = obstacle.holder && obstacle.holder->name == request.name;
     // Who stands in line is told by the store when its turn comes, and asks in between only to keep its place.
-    const milliseconds nap = jittered(in_line ? request.ticket->time() / 3 : poll_interval(request), random);
+    const milliseconds nap = jittered(in_line ? certainty(request) / 3 : poll_interval(request), random);
     const Deadline until{std::min(patience.deadline.at, clock.boottime() + nap)};
     const std::stop_token& stop = patience.stop;
     if (obstacle.holder) {
         const Watch watch{obstacle.holder->name, obstacle.holder->seq,
                           in_line ? std::optional(request.as.lock_id) : std::nullopt, stop};
-        if (store.wait_for_change(watch, until)) return;
+        if (auto woken = store.wait_for_change(watch, until)) return std::move(*woken);
     }
     // The store is not reached, or has no wake-up to give: what is left is time.
     std::mutex mutex;
@@ -50,6 +55,7 @@ void sleep_on(Store& store, const Acquire& request, const Error& obstacle, const
     std::condition_variable_any nobody;
     while (!stop.stop_requested() && !until.passed(clock))
         nobody.wait_for(lock, stop, std::min(until.remaining(clock), milliseconds{100}), [] { return false; });
+    return std::nullopt;
 }
 
 bool worth_repeating(Errc code) { return code == Errc::store_unavailable || code == Errc::outcome_unknown; }
@@ -57,7 +63,8 @@ bool worth_repeating(Errc code) { return code == Errc::store_unavailable || code
 /// Somebody who asks for a lock again and again.
 ///
 /// As long as an answer is missing it stays who it is: asking again is how it finds out. But not longer than a lease
-/// lasts: the store does not remember for ever which leases have ended, and one lock_id must not name two of them.
+/// lasts: the store does not remember for ever which leases have ended, and one lock_id must not name two of them. Who
+/// stands in line is in the same doubt, because the lock may have been handed on to it.
 class Asker {
 public:
     Asker(Store& store, Acquire request, const Clock& clock)
@@ -77,13 +84,15 @@ public:
         if (reply) return Granted{*reply, sent_at, request_.as};
 
         const Errc code = reply.error().code;
-        if (code == Errc::lock_not_held && doubted_since_) {
+        const bool is_over = code == Errc::lock_not_held || (code == Errc::lock_expired && in_line_since_);
+        if (is_over && (doubted_since_ || in_line_since_)) {
             become_another();
             return ask();
         }
         if (code == Errc::outcome_unknown && !doubted_since_) doubted_since_ = sent_at;
         // If an answer was a grant, the lease would be there still.
         if (code == Errc::lock_conflict && !doubt_is_stale()) doubted_since_.reset();
+        if (code == Errc::lock_conflict) in_line_since_ = sent_at;
         return std::unexpected(reply.error());
     }
 
@@ -93,7 +102,8 @@ public:
         std::vector<Request> batch{Cancel{request_.name, request_.as}};
         if (former_) batch.emplace_back(Cancel{request_.name, *former_});
         const auto left = store_.apply(batch, Deadline::in(clock_, call_timeout));
-        const bool is_sure = !doubted_since_ && !former_;
+        const bool may_be_handed_on = in_line_since_ && clock_.boottime() < *in_line_since_ + request_.ticket->time();
+        const bool is_sure = !doubted_since_ && !former_ && !may_be_handed_on;
         if (!left) return is_sure ? Result<void>{} : fail(Errc::outcome_unknown, left.error().message);
         for (const Reply& reply : *left)
             if (!reply && !is_sure) return fail(Errc::outcome_unknown, reply.error().message);
@@ -104,7 +114,10 @@ private:
     /// Until then a grant that was not heard of must be there still. A little before the lease ends by our clock: the
     /// store's may be faster, and both count whole milliseconds.
     [[nodiscard]] Boottime end_of_doubt() const {
-        return doubted_since_ ? *doubted_since_ + request_.ttl.time() * 9 / 10 : Boottime::max();
+        const auto end = [](std::optional<Boottime> since, milliseconds time) {
+            return since ? *since + time * 9 / 10 : Boottime::max();
+        };
+        return std::min(end(doubted_since_, request_.ttl.time()), end(in_line_since_, certainty(request_)));
     }
 
     [[nodiscard]] bool doubt_is_stale() const { return clock_.boottime() >= end_of_doubt(); }
@@ -117,16 +130,23 @@ private:
     void become_another() {
         former_ = std::exchange(request_.as, Credentials::random());
         doubted_since_.reset();
+        in_line_since_.reset();
     }
 
     Store& store_;
     const Clock& clock_;
     Acquire request_;
     std::optional<Boottime> doubted_since_{};  ///< When the first request left whose answer is still missing.
+    std::optional<Boottime> in_line_since_{};  ///< When the last request left that was answered with a place in line.
     std::optional<Credentials> former_{};      ///< Who it was before. What it left in the store would run out anyway.
 };
 
 }  // namespace
+
+milliseconds time_left(const LockStatus& lock) {
+    // A store may let a lease begin a little later than it looked.
+    return lock.lease->expires_at - std::max(lock.lease->renewed_at, lock.as_of);
+}
 
 Result<Granted> acquire_now(Store& store, const Acquire& request, const Clock& clock, Deadline deadline) {
     const Boottime sent_at = clock.boottime();
@@ -152,7 +172,9 @@ Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& cloc
             if (auto left = asker.withdraw(); !left) return std::unexpected(left.error());
             return granted;
         }
-        sleep_on(store, asker.request(), error, patience, clock, random);
+        auto handed_on = sleep_on(store, asker.request(), error, patience, clock, random);
+        if (handed_on && patience.enough && time_left(handed_on->lock) >= *patience.enough)
+            return Granted{{std::move(handed_on->lock), std::nullopt}, handed_on->seen_from, asker.request().as};
     }
 }
 

@@ -4,7 +4,9 @@
 #include "holdfast/request.hpp"
 #include "holdfast/store.hpp"
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <stop_token>
 
 namespace holdfast::client {
@@ -14,6 +16,9 @@ struct Patience {
     Deadline deadline{};                                   ///< Of the wait as a whole.
     std::stop_token stop{};                                ///< Ends the wait at once.
     std::function<void(const Error& conflict)> blocked{};  ///< Called whenever somebody else turns out to be first.
+    /// For callers that renew at once: a lease that was handed on is taken as it is if so much of it is left. It may be
+    /// as short as a place in the queue until it is renewed. Otherwise it is asked for once more, and lasts its ttl.
+    std::optional<std::chrono::milliseconds> enough{};
 };
 
 /// A grant, the moment before the request left that brought it, which the holder counts from, and to whom it was given.
@@ -21,6 +26,9 @@ struct Granted : Outcome {
     Boottime sent_at{};
     Credentials as;
 };
+
+/// How much of the lease was left when the store was asked.
+[[nodiscard]] std::chrono::milliseconds time_left(const LockStatus& lock);
 
 /// Takes the lock without waiting.
 [[nodiscard]] Result<Granted> acquire_now(Store& store, const Acquire& request, const Clock& clock, Deadline deadline);

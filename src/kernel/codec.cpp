@@ -149,6 +149,24 @@ void write(Writer& out, const Lease& lease) {
     out.map(lease.meta);
 }
 
+void write(Writer& out, const Claim& claim) {
+    out.text(claim.operation);
+    out.text(claim.reason);
+    out.time(claim.ttl);
+    out.optional(claim.max_hold, [&](std::chrono::milliseconds time) { out.time(time); });
+    out.map(claim.meta);
+}
+
+Claim read_claim(Reader& in) {
+    Claim claim;
+    claim.operation = in.text();
+    claim.reason = in.text();
+    claim.ttl = in.time();
+    claim.max_hold = in.optional([&] { return in.time(); });
+    claim.meta = in.map();
+    return claim;
+}
+
 Lease read_lease(Reader& in) {
     Lease lease;
     lease.lock_id = LockId(in.raw<16>());
@@ -235,6 +253,7 @@ Bytes encode(const Ticket& ticket) {
     out.holder(ticket.holder);
     out.instant(ticket.enqueued_at);
     out.instant(ticket.expires_at);
+    out.optional(ticket.claim, [&](const Claim& claim) { write(out, claim); });
     return out.take();
 }
 
@@ -285,6 +304,7 @@ std::optional<Ticket> decode_ticket(std::span<const std::uint8_t> bytes) {
     ticket.holder = in.holder();
     ticket.enqueued_at = in.instant();
     ticket.expires_at = in.instant();
+    ticket.claim = in.optional([&] { return read_claim(in); });
     if (!in.complete()) return std::nullopt;
     return ticket;
 }

@@ -4,8 +4,11 @@
 #include "holdfast/lease.hpp"
 #include "holdfast/request.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// What a store keeps of one lock, and what the protocol reads of it.
@@ -54,6 +57,17 @@ struct Record {
     [[nodiscard]] bool operator==(const Record&) const = default;
 };
 
+/// What somebody asks for: a lease, apart from who is to hold it.
+struct Claim {
+    std::string operation{};
+    std::string reason{};
+    std::chrono::milliseconds ttl{0};
+    std::optional<std::chrono::milliseconds> max_hold{};
+    std::map<std::string, std::string> meta{};
+
+    [[nodiscard]] bool operator==(const Claim&) const = default;
+};
+
 /// A place in the queue. It is a lease too: who does not keep it alive drops out.
 struct Ticket {
     LockId lock_id{};  ///< Of the lease that the waiter asks for.
@@ -62,6 +76,9 @@ struct Ticket {
     Holder holder{};
     Instant enqueued_at{};
     Instant expires_at{};
+    /// With it, whoever gives the lock back hands it on to this waiter. Absent if the waiter has to take it itself,
+    /// because more than this lock must be looked at.
+    std::optional<Claim> claim{};
 
     [[nodiscard]] bool operator==(const Ticket&) const = default;
 };

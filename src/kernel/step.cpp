@@ -34,6 +34,8 @@ Details from(const Lease& lease) {
             {"from_token", std::to_string(lease.token.value)}};
 }
 
+Claim claim_of(const Acquire& r) { return {r.operation, r.reason, r.ttl.time(), r.max_hold, r.meta}; }
+
 /// One request on its way to a decision. Each `on` reads `state_` and either refuses, or changes
 /// `next_` and writes the event of that change.
 class Step {
@@ -75,7 +77,7 @@ public:
 
     Decision on(const Cancel& r) {
         if (is_holder(r.as)) return release();
-        if (state_.queue.own && state_.queue.own->key_hash == r.as.key.hash()) leave_queue();
+        if (state_.queue.own && state_.queue.own->key_hash == r.as.key.hash()) leave_queue(*state_.queue.own);
         return granted();
     }
 
@@ -223,9 +225,11 @@ private:
         if (live(state_.queue.own, now_)) {
             ticket = *state_.queue.own;
         } else {
-            ticket = {r.as.lock_id, r.as.key.hash(), state_.queue.last_number + 1, r.holder, now_, now_};
+            ticket = {r.as.lock_id, r.as.key.hash(), state_.queue.last_number + 1, r.holder, now_, now_, {}};
         }
         ticket.expires_at = now_ + r.ticket->time();
+        // Who gives this lock back does not look at others.
+        ticket.claim = r.unless_held.empty() ? std::optional(claim_of(r)) : std::nullopt;
         Decision decision = refuse(obstacle);
         decision.put_ticket = std::move(ticket);
         return decision;
@@ -233,8 +237,8 @@ private:
 
     Decision grant(const Acquire& r) {
         std::optional<StolenFrom> stolen_from;
-        Details details{{"ttl_ms", std::to_string(r.ttl.time().count())}};
-        if (!r.operation.empty()) details.emplace("operation", r.operation);
+        const Claim claim = claim_of(r);
+        Details details = details_of(claim);
         if (state_.record.held) {
             const Lease& previous = state_.record.held->lease;
             stolen_from = StolenFrom{previous.lock_id, previous.token, previous.holder, previous.expires_at};
@@ -242,17 +246,7 @@ private:
             details.emplace("expired_at", to_rfc3339(previous.expires_at));
             end(Ending::stolen);
         }
-        Lease lease;
-        lease.lock_id = r.as.lock_id;
-        lease.holder = r.holder;
-        lease.operation = r.operation;
-        lease.reason = r.reason;
-        lease.ttl = r.ttl.time();
-        lease.acquired_at = lease.renewed_at = now_;
-        if (r.max_hold) lease.max_until = now_ + *r.max_hold;
-        lease.expires_at = expiry(now_, r.ttl.time(), lease.max_until);
-        lease.meta = r.meta;
-        hold(std::move(lease), r.as.key.hash());
+        hold(lease_for(claim, r.as.lock_id, r.holder), r.as.key.hash());
         const EventKind kind = stolen_from ? EventKind::stolen : EventKind::acquired;
         record(kind, next_.held->lease, "", r.reason, std::move(details));
 
@@ -275,7 +269,41 @@ private:
         const Lease lease = state_.record.held->lease;
         end(Ending::released);
         record(EventKind::released, lease, "", "", {});
+        // A place that a lease left behind is not its owner's to come back to.
+        const auto& head = state_.queue.head;
+        if (head && head->claim && head->lock_id != lease.lock_id) hand_on(*head);
         return granted();
+    }
+
+    /// Grants the lock to the first in line in the same step. The waiter may be gone, so its lease lasts as long as its
+    /// place in the queue would have, until it renews. Nor less: until then the waiter may ask under this lock_id.
+    void hand_on(const Ticket& next) {
+        Lease lease = lease_for(*next.claim, next.lock_id, next.holder);
+        lease.expires_at = lease.max_until ? std::min(next.expires_at, *lease.max_until) : next.expires_at;
+        leave_queue(next);
+        hold(std::move(lease), next.key_hash);
+        record(EventKind::acquired, next_.held->lease, "", next.claim->reason, details_of(*next.claim));
+        handed_to_ = next.lock_id;
+    }
+
+    static Details details_of(const Claim& claim) {
+        Details details{{"ttl_ms", std::to_string(claim.ttl.count())}};
+        if (!claim.operation.empty()) details.emplace("operation", claim.operation);
+        return details;
+    }
+
+    [[nodiscard]] Lease lease_for(const Claim& claim, const LockId& lock_id, const Holder& holder) const {
+        Lease lease;
+        lease.lock_id = lock_id;
+        lease.holder = holder;
+        lease.operation = claim.operation;
+        lease.reason = claim.reason;
+        lease.ttl = claim.ttl;
+        lease.acquired_at = lease.renewed_at = now_;
+        if (claim.max_hold) lease.max_until = now_ + *claim.max_hold;
+        lease.expires_at = expiry(now_, claim.ttl, lease.max_until);
+        lease.meta = claim.meta;
+        return lease;
     }
 
     /// The current lease is over. A question about it is over with it.
@@ -285,15 +313,15 @@ private:
         next_.pending.reset();
     }
 
-    void leave_queue() {
-        if (live(state_.queue.own, now_)) --waiters_;
-        drop_ticket_ = state_.queue.own->lock_id;
+    void leave_queue(const Ticket& ticket) {
+        if (ticket.expires_at > now_) --waiters_;
+        drop_ticket_ = ticket.lock_id;
     }
 
     /// A new grant: the one place where a lease gets its token. Its holder waits no longer: a ticket left
     /// behind would keep the others out after this lease has ended.
     void hold(Lease lease, const KeyHash& key_hash) {
-        if (state_.queue.own) leave_queue();
+        if (state_.queue.own) leave_queue(*state_.queue.own);
         next_.token = next_token(next_.token, now_);
         lease.token = next_.token;
         next_.held = HeldLease{std::move(lease), key_hash};
@@ -320,15 +348,19 @@ private:
 
     /// Success, with whatever has changed so far.
     Decision granted() {
-        Decision decision{
-            Outcome{status_of(next_, waiters_, now_), std::nullopt}, std::nullopt, {}, std::nullopt, drop_ticket_};
+        Decision decision{Outcome{status_of(next_, waiters_, now_), std::nullopt},
+                          std::nullopt,
+                          {},
+                          std::nullopt,
+                          drop_ticket_,
+                          handed_to_};
         if (!events_.empty()) decision.record = next_;
         decision.events = std::move(events_);
         return decision;
     }
 
     static Decision refuse(Error error) {
-        return {std::unexpected(std::move(error)), std::nullopt, {}, std::nullopt, std::nullopt};
+        return {std::unexpected(std::move(error)), std::nullopt, {}, std::nullopt, std::nullopt, std::nullopt};
     }
 
     const State& state_;
@@ -336,6 +368,7 @@ private:
     Record next_;
     std::uint64_t waiters_;
     std::optional<LockId> drop_ticket_;
+    std::optional<LockId> handed_to_;
     std::vector<AuditEvent> events_;
 };
 
@@ -343,7 +376,7 @@ private:
 
 Decision step(const State& state, const Request& request, Instant now) {
     if (auto error = beyond_limits(request))
-        return {std::unexpected(std::move(*error)), std::nullopt, {}, std::nullopt, std::nullopt};
+        return {std::unexpected(std::move(*error)), std::nullopt, {}, std::nullopt, std::nullopt, std::nullopt};
     return std::visit([&](const auto& r) { return Step(state, now).on(r); }, request);
 }
 

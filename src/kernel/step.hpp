@@ -15,6 +15,7 @@ struct Decision {
     std::vector<AuditEvent> events;    ///< At least one if and only if the record changes.
     std::optional<Ticket> put_ticket;  ///< Add, or replace by lock_id.
     std::optional<LockId> drop_ticket;
+    std::optional<LockId> handed_to;  ///< The waiter whom the lock was handed on to, and who does not know it yet.
 };
 
 /// Decides `request` at `now`, the store's clock read after the state was locked.

@@ -36,10 +36,23 @@ std::string_view name_of(Grade grade) {
     std::abort();
 }
 
+std::optional<HandedOn> HandedOn::to(const LockId& waiter, LockStatus lock, Boottime seen_from) {
+    if (lock.state != LockState::held || lock.lease->lock_id != waiter) return std::nullopt;
+    return HandedOn{std::move(lock), seen_from};
+}
+
 Reply Store::apply_one(const Request& request, Deadline deadline) {
     auto replies = apply({&request, 1}, deadline);
     if (!replies) return std::unexpected(replies.error());
     return std::move(replies->front());
+}
+
+Result<std::optional<HandedOn>> Store::look_whose_it_is(const Watch& watch, const Clock& clock, Deadline deadline) {
+    if (!watch.ticket) return std::nullopt;
+    const Boottime before = clock.boottime();
+    auto lock = inspect(watch.name, deadline);
+    if (!lock) return std::unexpected(lock.error());
+    return HandedOn::to(*watch.ticket, std::move(*lock), before);
 }
 
 }  // namespace holdfast

@@ -114,6 +114,78 @@ TEST_F(DoubtTest, WhoGivesUpWithoutHearingOfItsFormerSelfDoesNotSayThatNothingHa
                 RefusedWith(Errc::outcome_unknown));
 }
 
+/// Somebody who stands in line behind Bob, and is not woken when Bob hands it the lock.
+class UnheardHandOnTest : public DoubtTest {
+protected:
+    [[nodiscard]] client::Granted wait(const Acquire& wanted, const std::function<void()>& meanwhile) {
+        must(inner_->apply_one(bob_, Deadline::never()));
+        store_.instead_of_waits([&, happened = false]() mutable {
+            if (std::exchange(happened, true)) return;
+            must(inner_->apply_one(release(bob_), Deadline::never()));
+            EXPECT_EQ(must(inner_->inspect(name_, Deadline::never())).lease->lock_id, wanted.as.lock_id);
+            meanwhile();
+        });
+        return must(client::acquire_in_turn(store_, wanted, host_clock(), {}));
+    }
+
+    const Acquire bob_ = by_bob(name_, 1h);
+};
+
+TEST_F(UnheardHandOnTest, AskingAgainFindsIt) {
+    const Acquire alice = queued(by_alice(name_, 1min), 1min);
+    const client::Granted granted = wait(alice, [] {});
+    EXPECT_EQ(granted.as.lock_id, alice.as.lock_id);
+    EXPECT_EQ(granted.lock.lease->expires_at - granted.lock.lease->renewed_at, 1min);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(UnheardHandOnTest, ALeaseThatRanOutUnheardIsNotRepeatedAfterOthersHeldTheLock) {
+    const Acquire alice = queued(by_alice(name_, 1min), 100ms);
+    const client::Granted granted = wait(alice, [&] {
+        wait_until_expired();
+        passes_through(by_carol(name_));
+        passes_through(by("dave", name_, 1s));
+    });
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(UnheardHandOnTest, ALeaseThatRanOutAtItsLongestHoldIsNotRepeatedEither) {
+    Acquire alice = queued(by_alice(name_, 1min), 1min);
+    alice.max_hold = 100ms;
+    const client::Granted granted = wait(alice, [&] {
+        wait_until_expired();
+        passes_through(by_carol(name_));
+        passes_through(by("dave", name_, 1s));
+    });
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(UnheardHandOnTest, ALeaseThatWasBrokenUnheardDoesNotEndTheWait) {
+    const Acquire alice = queued(by_alice(name_, 1min), 1min);
+    const client::Granted granted = wait(alice, [&] {
+        must(inner_->apply_one(Break{name_, alice.as.lock_id, "operator", "stuck"}, Deadline::never()));
+    });
+    EXPECT_NE(granted.as.lock_id, alice.as.lock_id);
+    expect_one_lease_for_each_lock_id();
+}
+
+TEST_F(UnheardHandOnTest, WhoGivesUpWithoutTheStoreDoesNotSayThatItHasNothing) {
+    must(inner_->apply_one(bob_, Deadline::never()));
+    store_.instead_of_waits([&] {
+        must(inner_->apply_one(release(bob_), Deadline::never()));
+        store_.cut();
+    });
+    const client::Patience short_one{.deadline = Deadline::in(host_clock(), 0ms)};
+    EXPECT_THAT(client::acquire_in_turn(store_, queued(by_alice(name_, 1min), 1min), host_clock(), short_one),
+                RefusedWith(Errc::lock_conflict))
+        << "who does not wait leaves in time";
+    const client::Patience longer{.deadline = Deadline::in(host_clock(), 300ms)};
+    EXPECT_THAT(client::acquire_in_turn(store_, queued(by_alice(name_, 1min), 1min), host_clock(), longer),
+                RefusedWith(Errc::outcome_unknown));
+}
+
 class RepeatTest : public testing::Test {
 protected:
     [[nodiscard]] Reply apply(const Request& request) {

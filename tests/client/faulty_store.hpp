@@ -22,6 +22,8 @@ public:
     void before_answers(std::function<void()> hook) { before_answers_ = std::move(hook); }
     /// From now on this is called when a call has left and is not carried out yet.
     void before_calls(std::function<void()> hook) { before_calls_ = std::move(hook); }
+    /// From now on nobody is woken: this is called instead of every wait.
+    void instead_of_waits(std::function<void()> hook) { instead_of_waits_ = std::move(hook); }
     [[nodiscard]] int applied() const { return applied_; }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
@@ -48,9 +50,11 @@ public:
         if (cut_) return unreachable();
         return inner_.history(query, deadline);
     }
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         if (cut_) return unreachable();
-        return inner_.wait_for_change(watch, deadline);
+        if (!instead_of_waits_) return inner_.wait_for_change(watch, deadline);
+        instead_of_waits_();
+        return std::nullopt;
     }
     StoreInfo info() const override { return inner_.info(); }
     std::vector<Finding> examine(Deadline deadline) override { return inner_.examine(deadline); }
@@ -64,6 +68,7 @@ private:
     std::atomic<int> applied_ = 0;
     std::function<void()> before_answers_;
     std::function<void()> before_calls_;
+    std::function<void()> instead_of_waits_;
 };
 
 }  // namespace holdfast::tests

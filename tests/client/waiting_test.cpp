@@ -70,6 +70,51 @@ TEST_P(WaitingTest, GrantsComeInTheOrderOfArrival) {
     EXPECT_EQ(look(name_).waiters, 0U);
 }
 
+TEST_P(WaitingTest, AWaiterIsHandedTheLockWithoutAskingForItAndRenewsIt) {
+    auto first = must(hold(*store_, name_, waiting()));
+    EventLog log;
+    std::jthread next([&] {
+        auto options = waiting();
+        options.observer = log.observer();
+        auto held = must(hold(*store_, name_, options));
+        log.await(renewed);
+        EXPECT_EQ(held.lease().expires_at - held.lease().renewed_at, 5s) << "it lasts its ttl now";
+    });
+    await_waiters(name_, 1);
+    must(first.release());
+    next.join();
+    std::vector<EventKind> kinds;
+    for (const AuditEvent& event : must(store_->history({.name = name_}, soon()))) kinds.push_back(event.kind);
+    EXPECT_THAT(kinds, testing::ElementsAre(EventKind::acquired, EventKind::released, EventKind::acquired,
+                                            EventKind::renewed, EventKind::released));
+}
+
+TEST_P(WaitingTest, WhoDoesNotRenewHasItsWholeTtlFromTheBeginning) {
+    auto first = must(hold(*store_, name_, waiting()));
+    std::jthread next([&] {
+        auto options = waiting();
+        options.ttl = lasting(1h);
+        options.renew = false;
+        auto held = must(hold(*store_, name_, options));
+        EXPECT_EQ(held.lease().expires_at - held.lease().renewed_at, 1h);
+    });
+    await_waiters(name_, 1);
+    must(first.release());
+}
+
+TEST_P(WaitingTest, WhoNeedsLongToStopHasItsWholeTtlFromTheBeginning) {
+    auto first = must(hold(*store_, name_, waiting()));
+    std::jthread next([&] {
+        auto options = waiting();
+        options.ttl = lasting(1h);
+        options.time_to_stop = 20min;
+        auto held = must(hold(*store_, name_, options));
+        EXPECT_EQ(held.lease().expires_at - held.lease().renewed_at, 1h);
+    });
+    await_waiters(name_, 1);
+    must(first.release());
+}
+
 TEST_P(WaitingTest, WhoCancelsLeavesTheQueueAtOnceAndTheNextIsServed) {
     auto first = must(hold(*store_, name_, waiting()));
     std::stop_source cancel;

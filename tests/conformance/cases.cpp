@@ -5,13 +5,15 @@ namespace holdfast::tests {
 namespace {
 
 /// Its clock is the server's, which the host's operators do not touch, so a step of it is not this suite's subject.
-StoreCase in_server(std::string name, Result<std::unique_ptr<StoreHarness>> (*start)(), int histories) {
+StoreCase in_server(std::string name, Result<std::unique_ptr<StoreHarness>> (*start)(), int histories,
+                    bool vouches_for_sights = true) {
     return {.name = std::move(name),
             .start = start,
             .shared = true,
             .survives_reopen = true,
             .corruptible = true,
             .withstands_clock_steps = false,
+            .vouches_for_sights = vouches_for_sights,
             .histories = histories};
 }
 
@@ -38,9 +40,10 @@ std::vector<StoreCase> store_cases() {
          .corruptible = true,
          .withstands_clock_steps = true},
         in_server("postgres", start_postgres, 40),
-        in_server("mysql", start_mysql, 40),
+        // InnoDB shows a change before it is on disk.
+        in_server("mysql", start_mysql, 40, false),
         in_server("redis", start_redis, 60),
-        in_server("etcd", start_etcd, 40),
+        in_server("etcd", start_etcd, 40, false),
     };
 }
 

@@ -19,6 +19,8 @@ struct StoreCase {
     bool corruptible;      ///< There are stored bytes that can go bad.
     /// A lease lasts its ttl in real time, whatever happens to the host's wall clock.
     bool withstands_clock_steps;
+    /// What a waiter sees is durable, so that it need not ask for a lock that was handed on to it.
+    bool vouches_for_sights = true;
     int histories = 300;  ///< How many random ones it is compared by; fewer where each step is a round trip.
 };
 

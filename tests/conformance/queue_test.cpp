@@ -24,6 +24,63 @@ TEST_P(StoreConformance, OnlyTheFirstInLineMayTakeAFreeLock) {
     expect_whole_chain(lock("x"));
 }
 
+TEST_P(StoreConformance, WhoGivesTheLockBackHandsItOnToTheFirstInLine) {
+    const Acquire alice = by_alice(lock("x"));
+    Acquire bob = queued(by_bob(lock("x")));
+    bob.operation = "deploy";
+    bob.reason = "v2";
+    bob.max_hold = 1h;
+    bob.meta = {{"ticket", "42"}};
+    const FencingToken before = granted(alice).lock.token;
+    EXPECT_FALSE(apply(bob));
+    EXPECT_FALSE(apply(queued(by_carol(lock("x")))));
+    granted(release(alice));
+
+    const LockStatus status = inspect(lock("x"));
+    ASSERT_EQ(status.state, LockState::held);
+    EXPECT_EQ(status.lease->lock_id, bob.as.lock_id);
+    EXPECT_EQ(status.lease->holder, bob.holder);
+    EXPECT_EQ(status.lease->operation, "deploy");
+    EXPECT_EQ(status.lease->reason, "v2");
+    EXPECT_EQ(status.lease->meta, bob.meta);
+    EXPECT_TRUE(status.lease->max_until);
+    EXPECT_GT(status.token, before);
+    EXPECT_EQ(status.waiters, 1U);
+    EXPECT_EQ(kinds(lock("x")), (std::vector{EventKind::acquired, EventKind::released, EventKind::acquired}));
+    EXPECT_THAT(apply(renewal(bob)), Granted());
+    expect_whole_chain(lock("x"));
+}
+
+TEST_P(StoreConformance, AWaiterThatIsGoneKeepsTheLockNoLongerThanItsPlace) {
+    const Acquire alice = by_alice(lock("x"), 1h);
+    granted(alice);
+    const Acquire gone = queued(by_bob(lock("x"), 1h), 5s);
+    EXPECT_FALSE(apply(gone));
+    const Acquire carol = queued(by_carol(lock("x"), 1h), 1h);
+    EXPECT_FALSE(apply(carol));
+    granted(release(alice));
+    EXPECT_EQ(inspect(lock("x")).lease->lock_id, gone.as.lock_id);
+    elapse(5s);
+    const Outcome stolen = granted(carol);
+    ASSERT_TRUE(stolen.stolen_from);
+    EXPECT_EQ(stolen.stolen_from->lock_id, gone.as.lock_id);
+}
+
+TEST_P(StoreConformance, ALockIsHandedOnThroughAWholeBatch) {
+    const Acquire alice = by_alice(lock("x"));
+    const Acquire bob = queued(by_bob(lock("x")));
+    const Acquire carol = queued(by_carol(lock("x")));
+    granted(alice);
+    EXPECT_FALSE(apply(bob));
+    EXPECT_FALSE(apply(carol));
+    const std::vector<Request> batch{release(alice), release(bob), release(carol)};
+    for (const Reply& reply : must(store().apply(batch, soon()))) EXPECT_THAT(reply, Granted());
+    EXPECT_EQ(inspect(lock("x")).state, LockState::free);
+    EXPECT_EQ(inspect(lock("x")).waiters, 0U);
+    EXPECT_EQ(history(lock("x")).size(), 6U);
+    expect_whole_chain(lock("x"));
+}
+
 TEST_P(StoreConformance, FiftyWaitersAreServedInTheOrderOfTheirArrival) {
     const Acquire first = by_alice(lock("x"), 1h);
     granted(first);

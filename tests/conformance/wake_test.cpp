@@ -69,6 +69,33 @@ TEST_P(StoreConformance, AWaitInLineEndsWhenTheLockIsReleased) {
     EXPECT_THAT(apply(bob), Granted());
 }
 
+TEST_P(StoreConformance, AWaiterIsToldThatTheLockIsItsOwnAndCountsFromBeforeItLooked) {
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x"), 1h), 1h);
+    EXPECT_FALSE(apply(bob));
+    granted(release(alice));
+    const Boottime before = harness().clock().boottime();
+    const Watch watch{.name = lock("x"), .seen_seq = 1, .ticket = bob.as.lock_id};
+    const auto handed_on = must(store().wait_for_change(watch, Deadline::in(harness().clock(), 1h)));
+    ASSERT_EQ(handed_on.has_value(), GetParam().vouches_for_sights);
+    if (!handed_on) return;
+    EXPECT_EQ(handed_on->lock.lease->lock_id, bob.as.lock_id);
+    EXPECT_EQ(handed_on->lock.token, inspect(lock("x")).token);
+    EXPECT_GE(handed_on->seen_from, before);
+    EXPECT_LE(handed_on->seen_from, harness().clock().boottime());
+}
+
+TEST_P(StoreConformance, AWaiterIsNotToldThatALockOfSomebodyElseIsItsOwn) {
+    const Acquire alice = by_alice(lock("x"), 1s);
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x")), 1h);
+    EXPECT_FALSE(apply(bob));
+    elapse(1s);
+    const Watch watch{.name = lock("x"), .seen_seq = 1, .ticket = bob.as.lock_id};
+    EXPECT_FALSE(must(store().wait_for_change(watch, Deadline::in(harness().clock(), 1h))));
+}
+
 // Nobody rings when a lease runs out, or when whoever should have was killed: the store looks by itself.
 TEST_P(StoreConformance, AWaitInLineEndsWhenTheLeaseRunsOut) {
     granted(by_alice(lock("x"), 1s));

@@ -59,6 +59,12 @@ bool other_lease(const Observation& o) {
     return after && (!before || before->lease.lock_id != after->lease.lock_id);
 }
 
+/// The holder gave the lock back, and somebody else has it now.
+bool handed_on(const Observation& o) {
+    return other_lease(o) && (o.as<Release>() != nullptr || o.as<Cancel>() != nullptr) &&
+           proves(credentials_of(o.request), o.before.record.held);
+}
+
 std::string_view audit_invariant(const Observation& o) {
     const bool changed = o.before.record != o.after.record;
     const auto is_new = [&](const AuditEvent& event) { return event.seq > o.before.record.seq; };
@@ -110,6 +116,7 @@ std::string_view owner_invariant(const Observation& o) {
 std::string_view expired_invariant(const Observation& o) {
     const auto& before = o.before.record.held;
     if (!before || o.live(o.before.record) || before == o.after.record.held) return "";
+    if (handed_on(o)) return "";
     if (other_lease(o)) {
         const bool told = o.granted() && o.decision.reply->stolen_from &&
                           o.decision.reply->stolen_from->lock_id == before->lease.lock_id;
@@ -143,6 +150,23 @@ std::string_view lease_invariant(const Observation& o) {
     if (before && (!o.after.record.ended || o.after.record.ended->lock_id != before->lease.lock_id))
         return "the lease before is remembered as ended";
     return lease.expires_at > o.now ? "" : "a new lease is live";
+}
+
+std::string_view handing_on_invariant(const Observation& o) {
+    const auto lives = [&](const Ticket& t) { return t.expires_at > o.now; };
+    const auto first = std::ranges::find_if(o.before.tickets, lives);
+    const auto& held = o.after.record.held;
+    if (o.decision.handed_to.has_value() != handed_on(o)) return "who is handed the lock is named";
+    if (handed_on(o)) {
+        if (first == o.before.tickets.end() || held->lease.lock_id != first->lock_id ||
+            held->key_hash != first->key_hash || o.decision.handed_to != first->lock_id)
+            return "a lock is handed on to the first in line";
+        return held->lease.expires_at <= first->expires_at ? "" : "who may be gone holds no longer than it would wait";
+    }
+    const bool given_back = o.before.record.held && !held && o.as<Break>() == nullptr;
+    if (given_back && first != o.before.tickets.end() && first->claim)
+        return "a lock that somebody waits for is handed on";
+    return "";
 }
 
 std::string_view refusal_invariant(const Observation& o) {
@@ -238,7 +262,7 @@ std::string broken_by(LittleStore& store, const Request& request) {
     const Observation seen{request, decision, before, store.shelf(name), others, store.status(name), store.now()};
     for (const auto invariant :
          {audit_invariant, prune_invariant, token_invariant, owner_invariant, expired_invariant, lease_invariant,
-          refusal_invariant, queue_invariant, liveness_invariant, reply_invariant})
+          handing_on_invariant, refusal_invariant, queue_invariant, liveness_invariant, reply_invariant})
         if (const std::string_view broken = invariant(seen); !broken.empty()) return std::string(broken);
     return "";
 }

@@ -22,7 +22,8 @@ protected:
 TEST_F(QueueTest, ARefusedWaiterGetsATicketAndNothingElseChanges) {
     expect_untouched(bob_, Errc::lock_conflict);
     ASSERT_EQ(tickets().size(), 1U);
-    EXPECT_EQ(tickets()[0], (Ticket{bob_.as.lock_id, bob_.as.key.hash(), 1, bob_.holder, now(), now() + 10s}));
+    const kernel::Claim claim{bob_.operation, bob_.reason, bob_.ttl.time(), bob_.max_hold, bob_.meta};
+    EXPECT_EQ(tickets()[0], (Ticket{bob_.as.lock_id, bob_.as.key.hash(), 1, bob_.holder, now(), now() + 10s, claim}));
 }
 
 TEST_F(QueueTest, WhoDoesNotWaitLeavesNoTicket) {
@@ -49,9 +50,104 @@ TEST_F(QueueTest, TicketsAreServedInTheOrderOfArrival) {
     EXPECT_TRUE(tickets().empty());
 }
 
+TEST_F(QueueTest, WhoGivesTheLockBackHandsItOnToTheFirstInLine) {
+    Acquire bob = bob_;
+    bob.operation = "deploy";
+    bob.reason = "v2";
+    bob.max_hold = 1h;
+    bob.meta = {{"ticket", "42"}};
+    apply(bob);
+    apply(carol_);
+    elapse(4s);
+    const Outcome released = granted(release(alice_));
+
+    EXPECT_EQ(released.lock.state, LockState::held);
+    EXPECT_EQ(released.lock.waiters, 1U);
+    const Lease lease = *status().lease;
+    EXPECT_EQ(lease.lock_id, bob.as.lock_id);
+    EXPECT_EQ(lease.holder, bob.holder);
+    EXPECT_EQ(lease.operation, "deploy");
+    EXPECT_EQ(lease.reason, "v2");
+    EXPECT_EQ(lease.meta, bob.meta);
+    EXPECT_EQ(lease.ttl, bob.ttl.time());
+    EXPECT_EQ(lease.acquired_at, now());
+    EXPECT_EQ(lease.max_until, now() + 1h);
+    EXPECT_EQ(lease.token, status().token);
+    const auto& events = store_.shelf(name_).events;
+    ASSERT_EQ(events.size(), 3U);
+    EXPECT_EQ(events[1].kind, EventKind::released);
+    EXPECT_EQ(events[2].kind, EventKind::acquired);
+    EXPECT_EQ(events[2].holder, bob.holder);
+    EXPECT_EQ(events[2].reason, "v2");
+    ASSERT_EQ(tickets().size(), 1U);
+    EXPECT_EQ(tickets()[0].lock_id, carol_.as.lock_id);
+}
+
+TEST_F(QueueTest, WhoIsHandedTheLockHoldsItNoLongerThanItsPlaceWouldHaveLastedUntilItRenews) {
+    apply(bob_);
+    elapse(4s);
+    granted(release(alice_));
+    EXPECT_EQ(status().lease->expires_at, now() + 6s) << "of a dead waiter's ticket nobody would see more";
+    granted(renewal(bob_));
+    EXPECT_EQ(status().lease->expires_at, now() + bob_.ttl.time());
+}
+
+TEST_F(QueueTest, AHandedOnLeaseLastsAsLongAsThePlaceButNotBeyondTheLongestHold) {
+    Acquire brief = queued(by_bob(name_, 2s), 10s);
+    apply(brief);
+    Acquire briefer = queued(by_carol(name_, 2s), 10s);
+    briefer.max_hold = 3s;
+    apply(briefer);
+    granted(release(alice_));
+    EXPECT_EQ(status().lease->expires_at, now() + 10s) << "so long it may not have heard of it";
+    granted(release(brief));
+    EXPECT_EQ(status().lease->expires_at, now() + 3s);
+}
+
+TEST_F(QueueTest, AskingAgainForALockThatWasHandedOnGivesItItsTtl) {
+    apply(bob_);
+    elapse(4s);
+    const FencingToken token = granted(release(alice_)).lock.token;
+    const Outcome outcome = granted(bob_);
+    EXPECT_EQ(outcome.lock.token, token);
+    EXPECT_EQ(outcome.lock.lease->expires_at, now() + bob_.ttl.time());
+}
+
+TEST_F(QueueTest, WhoWaitsForMoreThanThisLockIsNotHandedIt) {
+    Acquire bob = bob_;
+    bob.unless_held = {lock("deploy/freeze")};
+    apply(bob);
+    granted(release(alice_));
+    EXPECT_EQ(status().state, LockState::free);
+    EXPECT_THAT(apply(bob), Granted());
+}
+
+TEST_F(QueueTest, WhoCancelsAGrantHandsItOn) {
+    apply(bob_);
+    apply(carol_);
+    granted(release(alice_));
+    granted(cancel(bob_));
+    EXPECT_EQ(status().lease->lock_id, carol_.as.lock_id);
+    EXPECT_TRUE(tickets().empty());
+}
+
+TEST_F(QueueTest, ABrokenLockIsFreeWhoeverWaits) {
+    apply(bob_);
+    granted(Break{name_, alice_.as.lock_id, "root", "stuck"});
+    EXPECT_EQ(status().state, LockState::free);
+    EXPECT_THAT(apply(bob_), Granted());
+}
+
+TEST_F(QueueTest, APlaceThatALeaseLeftBehindIsNotHandedItsLock) {
+    Ticket left{alice_.as.lock_id, alice_.as.key.hash(), 1, alice_.holder, now(), now() + 10s, kernel::Claim{}};
+    store_.shelf(name_).tickets.push_back(left);
+    granted(release(alice_));
+    EXPECT_EQ(status().state, LockState::free);
+}
+
 TEST_F(QueueTest, WhoDoesNotWaitCannotPassTheFirstInLine) {
     apply(bob_);
-    granted(release(alice_));
+    granted(Break{name_, alice_.as.lock_id, "root", "stuck"});
     const Reply reply = apply(by("dave", name_, 1s));
     ASSERT_THAT(reply, RefusedWith(Errc::lock_conflict));
     EXPECT_EQ(reply.error().retry_after, 10s);

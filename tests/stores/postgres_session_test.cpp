@@ -64,6 +64,19 @@ TEST_F(PostgresSession, ALeaseIsTakenAtOnceWhenItsProcessIsKilled) {
     }
 }
 
+TEST_F(PostgresSession, ALockIsNotHandedOnToAWaiterWhoseLeasesNeedASession) {
+    const auto store = open();
+    const auto bound = open("session=on");
+    const Acquire alice = by_alice(lock("x"));
+    must(store->apply_one(alice, soon()));
+    const Acquire bob = queued(by_bob(lock("x")));
+    EXPECT_THAT(bound->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+    must(store->apply_one(release(alice), soon()));
+    EXPECT_EQ(must(store->inspect(lock("x"), soon())).state, LockState::free);
+    must(bound->apply_one(bob, soon()));
+    EXPECT_TRUE(is_bound(lock("x")));
+}
+
 TEST_F(PostgresSession, WithoutTheOptionALeaseOutlivesItsProcess) {
     Process holder = start_holder(lock("x"), "session=off");
     kill_and_wait(holder);

@@ -38,13 +38,6 @@ private:
 [[nodiscard]] inline Deadline within(std::chrono::milliseconds time) { return Deadline::in(host_clock(), time); }
 [[nodiscard]] inline Deadline soon() { return within(std::chrono::seconds{20}); }
 
-/// How often the server was asked for `command`.
-[[nodiscard]] inline int calls(RedisByHand& server, const std::string& command) {
-    const std::string text = server.ask({"INFO", "commandstats"});
-    const auto at = text.find("cmdstat_" + command + ":calls=");
-    return at == std::string::npos ? 0 : std::stoi(text.substr(text.find('=', at) + 1));
-}
-
 /// The lock's audit log is whole and ends where its record says.
 inline void expect_sound(Store& store, const LockName& name) {
     EXPECT_THAT(verify_chain(must(store.history({.name = name}, soon())), must(store.inspect(name, soon()))),

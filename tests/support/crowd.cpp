@@ -23,7 +23,7 @@ public:
     std::atomic<int> asleep = 0;  ///< How often anybody began to wait.
     std::atomic<int> woken = 0;
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         ++asleep;
         asleep.notify_all();
         auto waited = inner_.wait_for_change(watch, deadline);

@@ -183,6 +183,23 @@ std::vector<Case> liveness_and_force() {
          two_holders().heal(100).call("turn", "a", 110, 9000, turn, R"("r":"refused")")},
         {"ATurnThatNeverCame", "C7", two_holders().heal(100).unheard("turn", "a", 110, turn)},
         {"AWaiterOvertaken", "C7", overtaken()},
+        {"AWaiterOvertakenByWhoWasHandedTheLock", "C7",
+         overtaken()
+             .call("C.wait", "c", 26, 27, R"("op":"acquire","id":"C","ticket":3000)",
+                   R"("r":"refused","why":"E_LOCK_CONFLICT")")
+             .change("C.acquire", R"("op":"acquire","id":"C","ticket":3000)", R"("op":"handed","id":"C")")},
+        {"AHandedTokenThatIsNotInTheAudit", "C4",
+         two_holders()
+             .change("B.acquire", R"("op":"acquire","id":"B","ticket":3000)", R"("op":"handed","id":"B")")
+             .drop("3")
+             .drop("4")
+             .drop("5")
+             .drop("B.renew")
+             .drop("B.renew.end")
+             .drop("B.release")
+             .drop("B.release.end")
+             .drop("state")
+             .state(2, "", 100)},
         {"ARenewalOfABrokenLease", "C9",
          broken()
              .call("A.renew", "a", 520, 530, R"("op":"renew","id":"A","tok":100)", R"("r":"ok","rs":1)")

@@ -31,6 +31,35 @@ TEST(GoodHistory, OfTwoSupervisorsPasses) {
     EXPECT_EQ(judged(supervised()).counts.at("leases with children"), 2U);
 }
 
+TEST(HandedOn, IsAGrantToWhoStoodInLine) {
+    Story story = two_holders();
+    story.change("B.acquire", R"("op":"acquire","id":"B","ticket":3000)", R"("op":"handed","id":"B")");
+    EXPECT_THAT(complaints(story), IsEmpty());
+    EXPECT_EQ(judged(story).counts.at("grants"), 2U);
+}
+
+TEST(HandedOn, MayNeverBeHeardOf) {
+    Story story = two_holders();
+    story.call("C.wait", "c", 72, 73, R"("op":"acquire","id":"C","ticket":3000)",
+               R"("r":"refused","why":"E_LOCK_CONFLICT")");
+    story.audit("6", 6, "acquired", "C", 300).drop("state").state(6, "C", 300);
+    EXPECT_THAT(complaints(story), IsEmpty());
+    story.change("C.wait", R"(,"ticket":3000)", "");
+    EXPECT_THAT(complaints(story), testing::SizeIs(1)) << "who has no place in line is handed nothing";
+}
+
+TEST(HandedOn, MayBeAskedForOnceMore) {
+    Story story = two_holders();
+    story.change("B.acquire.end", R"("tok":200)", R"("tok":200,"rs":1)")
+        .change("B.renew.end", R"("rs":1)", R"("rs":2)");
+    story.drop("5")
+        .audit("5", 5, "renewed", "B", 200)
+        .audit("6", 6, "released", "B", 200)
+        .drop("state")
+        .state(6, "", 200);
+    EXPECT_THAT(complaints(story), IsEmpty());
+}
+
 TEST(UnknownOutcome, MayHaveHappened) {
     Story story = two_holders();
     story.change("B.renew.end", R"("ok")", R"("unknown")").change("B.write.end", R"("ok")", R"("unknown")");

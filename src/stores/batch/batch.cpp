@@ -100,7 +100,7 @@ Instant judged_at(const Record& record, const Request& request, Instant now, mil
 
 }  // namespace
 
-Batch::Batch(std::span<const Request> requests) : requests_(requests) {
+Batch::Batch(std::span<const Request> requests, Claims claims) : requests_(requests), claims_(claims) {
     std::map<LockName, Wanted> wanted;
     for (const Request& request : requests) {
         Wanted& lock = want(wanted, name_of(request));
@@ -168,9 +168,11 @@ Reply Batch::decide(const Request& request, Instant now, milliseconds margin) {
         lock.change.record = std::move(decision.record);
     }
     if (decision.drop_ticket) lock.drop(*decision.drop_ticket, now);
+    if (decision.handed_to) lock.change.next = decision.handed_to;
     if (decision.put_ticket) {
         // Judged as of an earlier moment, it would be over before its time, and its owner last in line again.
         decision.put_ticket->expires_at += now - at;
+        if (claims_ == Claims::dropped) decision.put_ticket->claim.reset();
         lock.put(*decision.put_ticket, now);
     }
     return std::move(decision.reply);

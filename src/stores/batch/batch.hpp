@@ -48,16 +48,23 @@ struct Change {
     std::optional<Cut> cut{};
     std::vector<kernel::Ticket> put{};  ///< Add, or replace by lock_id.
     std::vector<kernel::Ticket> dropped{};
-    std::optional<LockId> next{};  ///< The first in line, if it may take the lock now: who is to be woken.
+    /// Who is to be woken: the waiter whom the lock was handed on to, or the first in line, if it may take the lock.
+    std::optional<LockId> next{};
 
     [[nodiscard]] bool empty() const { return !record && put.empty() && dropped.empty(); }
+};
+
+/// What becomes of the claims of those who queue up.
+enum class Claims {
+    kept,
+    dropped,  ///< Whose lease is bound to a session must take the lock itself, in that session.
 };
 
 /// One `Store::apply`.
 class Batch {
 public:
     /// `requests` must outlive the batch.
-    explicit Batch(std::span<const Request> requests);
+    explicit Batch(std::span<const Request> requests, Claims claims = Claims::kept);
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
     ~Batch();
@@ -84,6 +91,7 @@ private:
     [[nodiscard]] kernel::State state_of(const Request& request, const Lock& lock, Instant now) const;
 
     std::span<const Request> requests_;
+    Claims claims_;
     std::vector<Wanted> wanted_;
     std::map<LockName, Lock> locks_;
     std::vector<Change> changes_;

@@ -106,21 +106,21 @@ public:
         return etcd::history(session_, query, patience);
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             // A new one for each look: to listen in between is no silence of etcd.
             Patience patience(clock_, deadline);
             auto foreseen = watch.ticket ? foreseen_.take(*watch.ticket) : std::nullopt;
             const auto outlook = foreseen ? Result<Outlook>(std::move(*foreseen)) : look_out(session_, watch, patience);
             // A look that is cut off by the end of the wait is no failure of the store.
-            if (!outlook && deadline.passed(clock_)) return {};
+            if (!outlook && deadline.passed(clock_)) return std::nullopt;
             if (!outlook) return std::unexpected(outlook.error());
             if (outlook->may_go_on && outlook->place && outlook->record)
                 recent_.expect_turn(*watch.ticket, {*outlook->record, *outlook->place});
-            if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq)) return {};
-            if (listen(watch, *outlook, deadline)) return {};
+            if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq)) return std::nullopt;
+            if (listen(watch, *outlook, deadline)) return std::nullopt;
         }
-        return {};
+        return std::nullopt;
     }
 
     StoreInfo info() const override {

@@ -111,16 +111,24 @@ public:
         return found;
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             const auto lock = find_lock(watch.name);
             if (!lock) return std::unexpected(lock.error());
-            if (*lock && watch.ticket) return wait_in_line(bells_of((*lock)->folder()), watch, deadline);
-            if (*lock) return wait_for_seq(**lock, watch, deadline);
-            if (watch.seen_seq != 0) return {};
+            if (*lock && watch.ticket) {
+                if (auto waited = wait_in_line(bells_of((*lock)->folder()), watch, deadline); !waited)
+                    return std::unexpected(waited.error());
+                return look_whose_it_is(watch, clock_, deadline);
+            }
+            if (*lock) {
+                if (auto waited = wait_for_seq(**lock, watch, deadline); !waited)
+                    return std::unexpected(waited.error());
+                return std::nullopt;
+            }
+            if (watch.seen_seq != 0) return std::nullopt;
             std::this_thread::sleep_for(std::min(nap, deadline.remaining(clock_)));
         }
-        return {};
+        return std::nullopt;
     }
 
     StoreInfo info() const override {

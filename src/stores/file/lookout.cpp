@@ -26,6 +26,7 @@ Result<std::optional<milliseconds>> Lookout::look(const LockFolder& lock) {
         seq = record.seq;
         if (record.held) lease = record.held->lease;
     }
+    if (lease && lease->lock_id == ticket_) return std::nullopt;
     if (may_be_first(seq, !lease || lease->expires_at <= now))
         if (auto read = read_queue(lock, seq, now); !read) return std::unexpected(read.error());
     return base::sleep_in_line(standing_, lease, now);

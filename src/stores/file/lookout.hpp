@@ -17,7 +17,7 @@ class Lookout {
 public:
     Lookout(const LockId& ticket, const Clock& clock) : ticket_(ticket), clock_(clock) {}
 
-    /// How long the waiter may sleep; empty if its turn has come, or it has no place.
+    /// How long the waiter may sleep; empty if its turn has come, the lock is its own, or it has no place.
     [[nodiscard]] Result<std::optional<std::chrono::milliseconds>> look(const LockFolder& lock);
 
 private:

@@ -144,6 +144,7 @@ void Section::take_over(Lock& lock, kernel::Decision& decision) {
         std::ranges::move(decision.events, std::back_inserter(lock.events));
     }
     if (decision.drop_ticket) lock.queue->drop(*decision.drop_ticket);
+    if (decision.handed_to) lock.handed_to = decision.handed_to;
     if (decision.put_ticket) lock.queue->put(*decision.put_ticket);
 }
 
@@ -163,6 +164,9 @@ Result<void> Section::save(Lock& lock) {
         lock.events.clear();
         lock.changed = false;
         has_written_ = true;
+        // Now, because its bell goes with its ticket; and it needs no guard to see what it holds.
+        if (lock.handed_to) bells_of(lock.folder->folder()).ring(*lock.handed_to);
+        lock.handed_to.reset();
     }
     if (!lock.queue) return {};
     // After the record: a ticket that outlives its grant runs out, a grant without a record would be a lie.

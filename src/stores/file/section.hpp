@@ -52,6 +52,7 @@ private:
         kernel::Record record;  ///< As it will be.
         std::vector<AuditEvent> events{};
         bool changed = false;
+        std::optional<LockId> handed_to{};   ///< Who does not know it yet.
         std::optional<TicketQueue> queue{};  ///< Absent until a step needs it.
     };
 

@@ -46,6 +46,7 @@ public:
         for (const Request& request : requests) {
             Decision decision = kernel::step(load(request, now), request, now);
             save(name_of(request), decision);
+            if (decision.handed_to) ring(*decision.handed_to);
             ring_first(name_of(request), now);
             replies.push_back(std::move(decision.reply));
         }
@@ -55,10 +56,7 @@ public:
 
     Result<LockStatus> inspect(const LockName& name, Deadline /*deadline*/) override {
         const std::scoped_lock lock(mutex_);
-        const Instant now = clock_.wall();
-        const auto found = locks_.find(name);
-        if (found == locks_.end()) return kernel::status_of(kernel::blank(name), 0, now);
-        return kernel::status_of(found->second.record, waiters_of(found->second, now), now);
+        return status(name);
     }
 
     Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline /*deadline*/) override {
@@ -95,7 +93,7 @@ public:
         return found;
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         std::unique_lock lock(mutex_);
         std::condition_variable bell;
         if (watch.ticket) bells_[*watch.ticket] = &bell;
@@ -104,8 +102,10 @@ public:
         // In slices, because the injected clock may pass the deadline, and a lease run out, without anybody
         // being told.
         while (!may_go_on()) news.wait_for(lock, std::min(deadline.remaining(clock_), std::chrono::milliseconds{50}));
-        if (watch.ticket) bells_.erase(*watch.ticket);
-        return {};
+        if (!watch.ticket) return std::nullopt;
+        bells_.erase(*watch.ticket);
+        const Boottime seen_from = clock_.boottime();
+        return HandedOn::to(*watch.ticket, status(watch.name), seen_from);
     }
 
     StoreInfo info() const override {
@@ -117,6 +117,14 @@ public:
     }
 
 private:
+    /// Under mutex_.
+    [[nodiscard]] LockStatus status(const LockName& name) const {
+        const Instant now = clock_.wall();
+        const auto found = locks_.find(name);
+        if (found == locks_.end()) return kernel::status_of(kernel::blank(name), 0, now);
+        return kernel::status_of(found->second.record, waiters_of(found->second, now), now);
+    }
+
     /// Whether who waits should look. Under mutex_.
     [[nodiscard]] bool is_news(const Watch& watch) const {
         const auto found = locks_.find(watch.name);
@@ -133,8 +141,12 @@ private:
     void ring_first(const LockName& name, Instant now) {
         const Entry& entry = entry_of(name);
         const auto first = first_of(entry, now);
-        if (first == entry.tickets.end()) return;
-        const auto bell = bells_.find(first->second.lock_id);
+        if (first != entry.tickets.end()) ring(first->second.lock_id);
+    }
+
+    /// Under mutex_.
+    void ring(const LockId& waiter) {
+        const auto bell = bells_.find(waiter);
         if (bell != bells_.end()) bell->second->notify_one();
     }
 

@@ -128,7 +128,7 @@ public:
         return events_in(seen->answers.front(), query);
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         // The place comes first, then the look: what happens in between is not missed.
         Waiting::Place place = waiting_.enter(watch);
         PollRhythm rhythm;
@@ -136,13 +136,13 @@ public:
             // A look that is cut off costs a connection, so one that began in time may end a little later.
             const auto time = std::max(deadline.remaining(clock_), milliseconds{1000});
             auto seen = look(glance_query(watch, clock_), Deadline::in(clock_, time));
-            if (!seen && deadline.passed(clock_)) return {};
+            if (!seen && deadline.passed(clock_)) return std::nullopt;
             if (!seen) return std::unexpected(seen.error());
             const Glance glance = seen->exists ? glance_in(seen->answers.front(), watch.ticket.has_value()) : Glance{};
-            if (watch.ticket ? glance.my_turn : glance.seq != watch.seen_seq) return {};
+            if (watch.ticket ? glance.my_turn : glance.seq != watch.seen_seq) return std::nullopt;
             place.sleep(std::min(rhythm.next(glance), deadline.remaining(clock_)));
         }
-        return {};
+        return std::nullopt;
     }
 
     StoreInfo info() const override {
@@ -175,7 +175,7 @@ private:
         const auto failed = [](Error error) { return std::unexpected(Setback{std::move(error)}); };
         const auto store_id = existing(deadline);
         if (!store_id) return failed(store_id.error());
-        Batch batch(requests);
+        Batch batch(requests, sessions_ ? Claims::dropped : Claims::kept);
         Persistence persistence;
         while (true) {
             auto connection = persistence.wants_fresh_connection() ? pool_.take_fresh(deadline) : pool_.take(deadline);

@@ -52,7 +52,8 @@ Sql glance_query(const Watch& watch, const Clock& clock) {
     Sql sql("SELECT l.seq");
     if (watch.ticket) {
         const Sql now = now_of(clock);
-        sql << ", l.lock_id IS NULL OR l.expires_at <= " << now
+        sql << ", l.lock_id IS NULL OR l.expires_at <= " << now << " OR l.lock_id = ";
+        sql.value(watch.ticket->text())
             << ", (SELECT COUNT(*) FROM (SELECT 1 FROM holdfast_queue q FORCE INDEX (holdfast_queue_order) WHERE "
                "q.name = ";
         sql.value(watch.name.text()) << " AND q.expires_at > " << now

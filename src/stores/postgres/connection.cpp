@@ -220,11 +220,11 @@ bool Connection::is_gone() {
     return !usable_;
 }
 
-std::vector<Connection::Notification> Connection::notifications() {
-    std::vector<Notification> found;
+std::vector<std::string> Connection::notifications() {
+    std::vector<std::string> found;
     if (is_gone()) return found;
     while (PGnotify* const one = PQnotifies(connection_.get())) {
-        found.push_back({one->relname, one->extra});
+        found.emplace_back(one->relname);
         PQfreemem(one);
     }
     return found;

@@ -72,13 +72,9 @@ public:
     /// Not the session itself is at the other end, but somebody who shares a few among many.
     [[nodiscard]] bool is_pooled() const { return pooled_; }
 
-    /// For whoever listens: the socket to sleep on, and what has arrived: channel and payload.
+    /// For whoever listens: the socket to sleep on, and the channels of what has arrived.
     [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
-    struct Notification {
-        std::string channel;
-        std::string payload;
-    };
-    [[nodiscard]] std::vector<Notification> notifications();
+    [[nodiscard]] std::vector<std::string> notifications();
 
 private:
     explicit Connection(PGconn* connection) : connection_(connection, PQfinish) {}

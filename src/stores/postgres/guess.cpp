@@ -40,6 +40,11 @@ bool is_sound(std::span<const Reply> replies, const Batch& batch) {
            std::ranges::all_of(batch.changes(), writes_record);
 }
 
+/// The same lease before and after.
+bool is_kept(const kernel::Record& before, const kernel::Record& after) {
+    return before.held && after.held && before.held->lease.lock_id == after.held->lease.lock_id;
+}
+
 std::int64_t count(Instant instant) { return instant.time_since_epoch().count(); }
 
 }  // namespace
@@ -92,26 +97,6 @@ void Memory::took_for_new() {
     reads_first_ = reads_after_mistake;
 }
 
-std::optional<Memory::Place> Memory::place_of(const LockId& ticket) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = places_.find(ticket);
-    return found == places_.end() ? std::nullopt : std::optional(found->second);
-}
-
-void Memory::joined(Place place) {
-    const std::scoped_lock lock(mutex_);
-    // Most are taken out when their owners are granted the lock. Who went away left his behind.
-    if (places_.size() >= most_locks)
-        std::erase_if(places_, [&](const auto& other) { return other.second.ticket.expires_at <= place.written_at; });
-    const LockId id = place.ticket.lock_id;
-    places_.insert_or_assign(id, std::move(place));
-}
-
-void Memory::left(const LockId& ticket) {
-    const std::scoped_lock lock(mutex_);
-    places_.erase(ticket);
-}
-
 std::optional<Guess> Guess::make(const Context& context, std::span<const Request> requests, const Budget& budget) {
     if (context.knowledge == nullptr || !context.store_id || !std::ranges::all_of(requests, is_simple))
         return std::nullopt;
@@ -121,21 +106,18 @@ std::optional<Guess> Guess::make(const Context& context, std::span<const Request
 
     Batch batch(requests);
     std::vector<Memory::Lock> before;
-    std::map<LockId, Memory::Place> places;
     for (const Wanted& wanted : batch.wanted()) {
         auto lock = context.knowledge->locks.guess(wanted.name);
         if (!lock) return std::nullopt;
         if (batch.wanted().size() == 1) now = not_before(lock->record, now);
         if (!is_settled(lock->record, now)) return std::nullopt;
         LockView view{.record = lock->record};
-        for (const LockId& own : wanted.own_tickets) {
-            auto place = context.knowledge->locks.place_of(own);
-            if (!place) continue;
-            if (place->ticket.expires_at <= now || !view.tickets.empty()) return std::nullopt;
-            view.last_number = place->ticket.number;
+        if (lock->first) {
+            const kernel::Ticket& first = lock->first->ticket;
+            if (first.expires_at <= now) return std::nullopt;
+            view.tickets = {first};
+            view.last_number = first.number;
             view.waiters = 1;
-            view.tickets.push_back(place->ticket);
-            places.insert_or_assign(own, std::move(*place));
         }
         batch.found(wanted.name, std::move(view));
         before.push_back(std::move(*lock));
@@ -150,7 +132,7 @@ std::optional<Guess> Guess::make(const Context& context, std::span<const Request
     Array was(Type::bytes), was_token(Type::number), was_lock_id(Type::uuid);
     Array dropped_names(Type::bytes), dropped(Type::uuid), dropped_data(Type::bytes);
     bool drops = false;
-    Array names(Type::bytes), below(Type::number), last_seq(Type::number), channels(Type::text);
+    Array names(Type::bytes), below(Type::number), last_seq(Type::number);
     for (std::size_t i = 0; i < guess.changes_.size(); ++i) {
         const kernel::Record& record = *guess.changes_[i].record;
         const Memory::Lock& lock = before[i];
@@ -163,19 +145,17 @@ std::optional<Guess> Guess::make(const Context& context, std::span<const Request
             was_lock_id.add(lock.record.held ? std::optional(lock.record.held->lease.lock_id) : std::nullopt);
         }
         names.add(record.name.text());
-        // Who holds the lock does so whoever waits. To take it, one must be the first of those who do.
-        std::optional<std::int64_t> number = batch.wanted()[i].may_create ? std::optional(no_number) : std::nullopt;
+        // Who keeps the lock does so whoever waits. To take it, or to give it back, one must know who is the first.
+        std::optional<std::int64_t> limit = is_kept(lock.record, record) ? std::nullopt : std::optional(no_number);
         for (const kernel::Ticket& ticket : guess.changes_[i].dropped) {
-            const Memory::Place& place = places.at(ticket.lock_id);
             drops = true;
             dropped_names.add(record.name.text());
             dropped.add(ticket.lock_id);
-            dropped_data.add(base::ByteView(sealed(place.ticket, place.written_at)));
-            number = static_cast<std::int64_t>(ticket.number);
+            dropped_data.add(base::ByteView(lock.first->data));
+            limit = static_cast<std::int64_t>(ticket.number);
         }
-        below.add(number);
+        below.add(limit);
         last_seq.add(is_new ? std::optional(record.seq) : std::nullopt);
-        channels.add(record.held ? std::nullopt : std::optional(channel_of(context.settings, record.name)));
     }
 
     const Statements& statements = context.statements;
@@ -190,10 +170,11 @@ std::optional<Guess> Guess::make(const Context& context, std::span<const Request
     if (drops)
         guess.trip_.push_back(Statement(statements.drop_known).bind(dropped_names).bind(dropped).bind(dropped_data));
     guess.trip_.push_back(add_events(statements, guess.changes_));
+    add_wakes(guess.trip_, statements, guess.changes_);
     const Window window = ServerClock::window_for(now);
     Statement& confirm = guess.trip_.emplace_back(statements.confirm);
     confirm.bind(judged(context.clock)).bind(count(window.earliest)).bind(count(window.latest));
-    confirm.bind(names).bind(below).bind(last_seq).bind(channels);
+    confirm.bind(names).bind(below).bind(last_seq);
     confirm.bind(LockId(context.store_id->bytes())).bind(our_format);
     guess.trip_.emplace_back(statements.commit);
     return guess;
@@ -208,13 +189,11 @@ Result<Applied> Guess::read(const Context& context, std::span<const Request> req
         waiters[confirmed.text(row, 0)] = static_cast<std::uint64_t>(confirmed.number(row, 1));
     for (std::size_t i = 0; i < requests.size(); ++i) replies_[i]->lock.waiters = waiters[name_of(requests[i]).text()];
     for (std::size_t i = 0; i < changes_.size(); ++i) {
-        const kernel::Record& record = *changes_[i].record;
-        for (const kernel::Ticket& ticket : changes_[i].dropped) context.knowledge->locks.left(ticket.lock_id);
-        // Who was called takes a free lock next.
-        if (record.held || waiters[record.name.text()] == 0)
-            context.knowledge->locks.remember({record, std::move(data_[i])});
+        // What was handed on is somebody else's to change; and who gives back what others wait for has to know them.
+        if (waiters[changes_[i].name.text()] == 0 && !changes_[i].next)
+            context.knowledge->locks.remember({*changes_[i].record, std::move(data_[i])});
         else
-            context.knowledge->locks.avoid(record.name);
+            context.knowledge->locks.avoid(changes_[i].name);
     }
     return Applied{std::move(replies_), *identity};
 }
@@ -229,7 +208,7 @@ void Guess::was_wrong(const Context& context) const {
 }
 
 void learn(Memory& memory, std::span<const Wanted> wanted, std::span<const Change> changes,
-           std::span<const base::Bytes> data, Instant now) {
+           std::span<const base::Bytes> data) {
     std::size_t at = 0;
     for (const Wanted& lock : wanted) {
         const Change* const change = at < changes.size() && changes[at].name == lock.name ? &changes[at] : nullptr;
@@ -237,10 +216,7 @@ void learn(Memory& memory, std::span<const Wanted> wanted, std::span<const Chang
             memory.remember({*change->record, data[at]});
         else
             memory.avoid(lock.name);
-        if (change == nullptr) continue;
-        for (const kernel::Ticket& ticket : change->dropped) memory.left(ticket.lock_id);
-        for (const kernel::Ticket& ticket : change->put) memory.joined({ticket, now});
-        ++at;
+        if (change != nullptr) ++at;
     }
 }
 

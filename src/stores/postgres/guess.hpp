@@ -3,7 +3,6 @@
 #include "stores/batch/server_clock.hpp"
 #include "stores/postgres/transaction.hpp"
 
-#include <map>
 #include <unordered_map>
 
 /// Most requests are about a lock that nobody else has touched since this process did, or that was never used. Then the
@@ -14,15 +13,14 @@ namespace holdfast::stores::postgres {
 /// What this Store object can say about locks without asking. May be used by any thread.
 class Memory {
 public:
-    struct Lock {
-        kernel::Record record;
-        base::Bytes data{};  ///< The record as it was written. Empty for a lock that was never used.
-    };
-
-    /// Of somebody who waits through this object.
     struct Place {
         kernel::Ticket ticket;
-        Instant written_at{};
+        base::Bytes data{};
+    };
+    struct Lock {
+        kernel::Record record;
+        base::Bytes data{};            ///< The record as it was written. Empty for a lock that was never used.
+        std::optional<Place> first{};  ///< In line. Absent: nobody waits.
     };
 
     /// Absent if it is better to read. A lock that nothing is known of is taken for one that was never used, unless
@@ -35,10 +33,6 @@ public:
     /// A lock that was taken for a new one is not.
     void took_for_new();
 
-    [[nodiscard]] std::optional<Place> place_of(const LockId& ticket);
-    void joined(Place place);
-    void left(const LockId& ticket);
-
 private:
     using Locks = std::unordered_map<std::string, std::optional<Lock>>;
     void keep(const std::string& name, std::optional<Lock> lock);
@@ -49,8 +43,7 @@ private:
     /// Guarded by mutex_. When the newer ones have become too many, the older ones go and they take their place.
     Locks newer_{};
     Locks older_{};
-    std::map<LockId, Place> places_{};  ///< Guarded by mutex_.
-    int reads_first_ = 0;               ///< Guarded by mutex_. How many more unknown locks are not guessed at.
+    int reads_first_ = 0;  ///< Guarded by mutex_. How many more unknown locks are not guessed at.
 };
 
 /// What a Store object remembers between batches.
@@ -88,8 +81,8 @@ private:
 /// cannot end its lease early, which counts from that moment. In a batch with other locks it could end theirs.
 [[nodiscard]] Instant not_before(const kernel::Record& record, Instant now);
 
-/// Remembers what a batch has left that was decided at `now`, and avoids guesses at locks that it could not change.
+/// Remembers what a batch has left, and avoids guesses at locks that it could not change.
 void learn(Memory& memory, std::span<const Wanted> wanted, std::span<const Change> changes,
-           std::span<const base::Bytes> data, Instant now);
+           std::span<const base::Bytes> data);
 
 }  // namespace holdfast::stores::postgres

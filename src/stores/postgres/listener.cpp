@@ -23,12 +23,10 @@ Listener::Listener(const Settings& settings) : settings_(settings), nudged_(even
 
 Listener::~Listener() = default;
 
-std::unique_ptr<Listener::Place> Listener::enter(const std::string& channel, const std::string& call,
-                                                 const Statement& question) {
+std::unique_ptr<Listener::Place> Listener::enter(const std::string& channel, const Statement& question) {
     Lock lock(mutex_);
     const auto sleeper = sleepers_.emplace(sleepers_.end());
     sleeper->channel = channel;
-    sleeper->call = call;
     auto place = std::make_unique<Place>(*this, sleeper);
     if (channel.empty() || channels_.contains(channel) || pooled_ || real_time() < next_attempt_) return place;
     borrow(lock);
@@ -91,7 +89,7 @@ bool Listener::hears(std::list<Sleeper>::iterator sleeper) {
     return channels_.contains(sleeper->channel);
 }
 
-std::optional<std::string> Listener::sleep(Sleeper& sleeper, milliseconds time, const std::stop_token& stop) {
+bool Listener::sleep(Sleeper& sleeper, milliseconds time, const std::stop_token& stop) {
     const Boottime until = real_time() + time;
     const std::stop_callback wake(stop, [this] { nudge(); });
     Lock lock(mutex_);
@@ -121,9 +119,9 @@ void Listener::watch(Lock& lock, Boottime until) {
     const bool gone = !connection_->usable();
     lock.lock();
     for (Sleeper& sleeper : sleepers_)
-        for (const auto& [channel, payload] : heard) {
-            if (sleeper.channel != channel || !payload.starts_with(sleeper.call)) continue;
-            sleeper.heard = payload.substr(sleeper.call.size());
+        for (const std::string& channel : heard) {
+            if (sleeper.channel != channel) continue;
+            sleeper.heard = true;
             sleeper.called.notify_one();
         }
     if (gone) {

@@ -21,9 +21,8 @@ namespace holdfast::stores::postgres {
 class Listener {
     struct Sleeper {
         std::string channel{};
-        std::string call{};
-        std::optional<std::string> heard{};  ///< What followed the call, once it has come.
-        bool asleep = false;                 ///< Waits, without watching the connection.
+        bool heard = false;   ///< The call has come.
+        bool asleep = false;  ///< Waits, without watching the connection.
         std::condition_variable_any called{};
     };
 
@@ -45,8 +44,8 @@ public:
 
         /// Whether a wake-up can come at all.
         [[nodiscard]] bool hears() const { return listener_.hears(sleeper_); }
-        /// What followed the call, when woken; nothing when the time is over or `stop` was requested.
-        [[nodiscard]] std::optional<std::string> sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
+        /// True when called, false when the time is over or `stop` was requested.
+        [[nodiscard]] bool sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
             return listener_.sleep(*sleeper_, time, stop);
         }
 
@@ -55,18 +54,16 @@ public:
         std::list<Sleeper>::iterator sleeper_;
     };
 
-    /// Somebody who waits for a payload that begins with `call` on `channel`; on no channel, for nothing but the time.
+    /// Somebody who waits for a call on `channel`; on no channel, for nothing but the time.
     /// If the server has to be told, it is asked `question` in the same breath.
-    [[nodiscard]] std::unique_ptr<Place> enter(const std::string& channel, const std::string& call,
-                                               const Statement& question);
+    [[nodiscard]] std::unique_ptr<Place> enter(const std::string& channel, const Statement& question);
 
 private:
     using Lock = std::unique_lock<std::mutex>;
 
     void leave(std::list<Sleeper>::iterator sleeper);
     [[nodiscard]] bool hears(std::list<Sleeper>::iterator sleeper);
-    [[nodiscard]] std::optional<std::string> sleep(Sleeper& sleeper, std::chrono::milliseconds time,
-                                                   const std::stop_token& stop);
+    [[nodiscard]] bool sleep(Sleeper& sleeper, std::chrono::milliseconds time, const std::stop_token& stop);
     void borrow(Lock& lock);
     void give_back();
     [[nodiscard]] std::optional<Rows> listen(Lock& lock, const std::string& channel, const Statement& question);

@@ -2,7 +2,6 @@
 
 #include "kernel/step.hpp"
 #include "stores/batch/gathering.hpp"
-#include "stores/batch/sealed.hpp"
 #include "stores/postgres/examine.hpp"
 #include "stores/postgres/guess.hpp"
 #include "stores/postgres/keeper.hpp"
@@ -11,7 +10,6 @@
 #include "stores/postgres/schema.hpp"
 #include "stores/postgres/transaction.hpp"
 #include "stores/postgres/writing.hpp"
-#include "values/hex.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -89,13 +87,12 @@ public:
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
         const Wanted wanted{.name = name};
-        const auto seen = look({ask_view(statements_, clock_, {&wanted, 1})}, Budget::of(clock_, deadline));
-        if (!seen) return std::unexpected(seen.error());
-        if (!*seen) return kernel::status_of(kernel::blank(name), 0, clock_.judges().value_or(clock_.wall()));
-        const View view = read_view((*seen)->front());
-        const Result<LockView>& lock = view.locks.at(name);
+        const auto view = view_of(wanted, deadline);
+        if (!view) return std::unexpected(view.error());
+        if (!*view) return kernel::status_of(kernel::blank(name), 0, clock_.judges().value_or(clock_.wall()));
+        const Result<LockView>& lock = (*view)->locks.at(name);
         if (!lock) return std::unexpected(lock.error());
-        return kernel::status_of(lock->record, lock->waiters, view.now);
+        return kernel::status_of(lock->record, lock->waiters, (*view)->now);
     }
 
     Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
@@ -112,11 +109,10 @@ public:
         return read_history((*seen)->front(), query.which);
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         // The place comes first, then the look: what is said in between is not missed.
         const auto place =
-            listener_.enter(watch.ticket ? channel_of(settings_, watch.name) : "",
-                            watch.ticket ? watch.ticket->text() : "", ask_watch(statements_, clock_, watch));
+            listener_.enter(watch.ticket ? channel_of(*watch.ticket) : "", ask_watch(statements_, clock_, watch));
         std::optional<bool> has_come;
         if (place->seen) has_come = read_watch(*place->seen, watch);
         milliseconds pause{20};
@@ -124,20 +120,17 @@ public:
             if (!has_come) {
                 const auto seen = look_at(watch, deadline);
                 // A look that is cut off by the end of the wait is no failure of the store.
-                if (!seen && deadline.passed(clock_)) return {};
+                if (!seen && deadline.passed(clock_)) return std::nullopt;
                 if (!seen) return std::unexpected(seen.error());
                 has_come = *seen;
             }
-            if (*has_come) return {};
+            if (*has_come) return look_at_own(watch, deadline);
             has_come.reset();
             pause = place->hears() ? longest_sleep : std::min(pause * 2, longest_sleep);
             const milliseconds time = std::min(deadline.remaining(clock_), between(pause / 2, pause));
-            if (const auto heard = place->sleep(time, watch.stop)) {
-                learn_from_call(watch.name, *heard);
-                return {};
-            }
+            if (place->sleep(time, watch.stop)) return look_at_own(watch, deadline);
         }
-        return {};
+        return std::nullopt;
     }
 
     StoreInfo info() const override {
@@ -234,17 +227,6 @@ private:
         }
     }
 
-    /// Who was called is told what the lock is now, and need not read it. It may be said by anybody: what is written
-    /// must fit to what is there.
-    void learn_from_call(const LockName& name, const std::string& heard) {
-        const auto now = clock_.judges() ? clock_.judges() : knowledge_.clock.on_arrival();
-        base::Bytes data(heard.size() / 2);
-        if (!now || data.empty() || !from_hex(heard, data)) return;
-        auto record = unsealed_record(data, name, *now);
-        if (record && !record->moved && !record->value.held)
-            knowledge_.locks.remember({std::move(record->value), std::move(data)});
-    }
-
     /// Lets go of the advisory lock of a lease that this request has not got, or has ended.
     void release_session(const Request& request, const Reply& reply) {
         if (const auto* acquire = std::get_if<Acquire>(&request)) {
@@ -258,6 +240,36 @@ private:
         } else if (const auto* transfer = std::get_if<Transfer>(&request)) {
             if (reply) keeper_.let_go(transfer->name, transfer->as.lock_id);
         }
+    }
+
+    /// Empty if nobody has created the store.
+    Result<std::optional<View>> view_of(const Wanted& wanted, Deadline deadline) {
+        const auto seen = look({ask_view(statements_, clock_, {&wanted, 1})}, Budget::of(clock_, deadline));
+        if (!seen) return std::unexpected(seen.error());
+        if (!*seen) return std::nullopt;
+        return read_view((*seen)->front());
+    }
+
+    /// Whether the lock was handed on to who waits; and who comes next, so that giving it back takes one round trip.
+    Result<std::optional<HandedOn>> look_at_own(const Watch& watch, Deadline deadline) {
+        if (!watch.ticket) return std::nullopt;
+        const Boottime before = clock_.boottime();
+        const Wanted wanted{.name = watch.name, .depth = 1};
+        auto view = view_of(wanted, deadline);
+        if (!view) return std::unexpected(view.error());
+        if (!*view) return std::nullopt;
+        Result<LockView>& lock = (*view)->locks.at(watch.name);
+        if (!lock) return std::unexpected(lock.error());
+        auto handed_on =
+            HandedOn::to(*watch.ticket, kernel::status_of(lock->record, lock->waiters, (*view)->now), before);
+        if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
+        Memory::Lock known{std::move(lock->record), std::move((*view)->records.at(watch.name)), std::nullopt};
+        const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
+            return std::pair(ticket.expires_at <= (*view)->now, ticket.number);
+        });
+        if (first != lock->tickets.end()) known.first = {*first, (*view)->places.at(first->lock_id)};
+        knowledge_.locks.remember(std::move(known));
+        return handed_on;
     }
 
     /// Whether what the watch waits for may have happened.

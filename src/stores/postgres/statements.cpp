@@ -111,20 +111,14 @@ Statements::Statements(const Settings& settings) {
         "(SELECT true FROM {}.audit AS a WHERE a.name = w.name AND a.seq > w.last_seq LIMIT 1) IS NULL)",
         s);
     const std::string is_our_store =
-        fmt::format("(SELECT m.store_id = $8::uuid AND m.format = $9::int8 FROM {}.meta AS m WHERE m.id = 1)", s);
-    const std::string call_the_first = fmt::format(
-        "(SELECT pg_notify(w.channel, head.id || encode(l.data, 'hex')) FROM {0}.locks AS l, "
-        "(SELECT q.lock_id::text AS id FROM {0}.queue AS q WHERE q.name = w.name AND {1} ORDER BY q.number LIMIT 1) "
-        "AS head WHERE l.name = w.name)",
-        s, lives);
+        fmt::format("(SELECT m.store_id = $7::uuid AND m.format = $8::int8 FROM {}.meta AS m WHERE m.id = 1)", s);
     confirm = fmt::format(
         "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
-        "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[], $7::text[]) AS w (name, below, last_seq, channel)) "
+        "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[]) AS w (name, below, last_seq)) "
         "SELECT w.name, CASE WHEN w.queued THEN (SELECT count(*) FROM {0}.queue AS q WHERE q.name = w.name AND {2}) "
         "ELSE 0 END, CASE WHEN clock.now BETWEEN $2::int8 AND $3::int8 AND {3} AND {4} AND {5} THEN 0 "
-        "ELSE {0}.not_as_expected() END, CASE WHEN w.queued AND w.channel IS NOT NULL THEN {6} END "
-        "FROM wanted AS w, clock",
-        s, clock_text, lives, is_first, has_no_history, is_our_store, call_the_first);
+        "ELSE {0}.not_as_expected() END FROM wanted AS w, clock",
+        s, clock_text, lives, is_first, has_no_history, is_our_store);
     put_tickets = fmt::format(
         "INSERT INTO {}.queue AS q (name, number, lock_id, holder, expires_at, data, written_at) "
         "SELECT n.*, $7::int8 FROM unnest($1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::int8[], $6::bytea[]) "
@@ -142,7 +136,7 @@ Statements::Statements(const Settings& settings) {
         "$8::text[], $9::text[], $10::text[], $11::bytea[])",
         s);
     cut_events = fmt::format("DELETE FROM {}.audit WHERE name = $1::bytea AND seq > $2::int8 AND seq <= $3::int8", s);
-    wake = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS n (channel, payload)";
+    wake = "SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS n (channel)";
 
     begin_change = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
     commit = "COMMIT";

@@ -34,8 +34,8 @@ struct Statements {
     RepeatedText put_new;
     /// The same, with $16 data, $17 token and $18 lock_id that the rows must have until then.
     RepeatedText put_known;
-    /// $1 names, $2 lock_ids, $3 data that the tickets must have.
     RepeatedText drop_known;
+    /// $1 names, $2 lock_ids, $3 data that the tickets must have.
     /// After those three, in a statement of its own, which sees what was committed before the rows were ours: $1 the
     /// test's clock or NULL, between $2 and $3 now, $4 names, $5 1 where nobody may wait for the lock, $6 for a new
     /// lock the number of its last event, $7 for a lock that is free now the channel on which the next in line is

@@ -179,7 +179,7 @@ std::vector<Statement> writes(const Context& context, const std::vector<Change>&
         trip.push_back(add_events(statements, changes));
     }
     add_queue(trip, statements, changes, now);
-    add_wakes(trip, statements, context.settings, changes, data);
+    add_wakes(trip, statements, changes);
     trip.emplace_back(statements.commit);
     return trip;
 }
@@ -231,7 +231,7 @@ std::optional<std::expected<Applied, Obstacle>> join_queue(Connection& connectio
     if (context.knowledge == nullptr || acquire == nullptr || !acquire->ticket || !acquire->unless_held.empty())
         return std::nullopt;
     Memory& memory = context.knowledge->locks;
-    if (!memory.is_avoided(acquire->name) || memory.place_of(acquire->as.lock_id)) return std::nullopt;
+    if (!memory.is_avoided(acquire->name)) return std::nullopt;
     Batch batch(requests);
     const Trip looked = connection.run(
         std::vector<Statement>{Statement(context.statements.begin_change), enter(context.statements, budget),
@@ -247,6 +247,12 @@ std::optional<std::expected<Applied, Obstacle>> join_queue(Connection& connectio
     View view = read_view(looked.answers.back());
     if (view.bound.contains(acquire->name)) return something_else();
     for (auto& [name, lock] : view.locks) {
+        // Who has a place may be handed the lock at any moment, unless it holds the row.
+        const auto has_place = [&] {
+            return std::ranges::find(lock->tickets, acquire->as.lock_id, &kernel::Ticket::lock_id) !=
+                   lock->tickets.end();
+        };
+        if (lock && has_place()) return something_else();
         if (lock) lock->last_number += some_distance();
         batch.found(name, std::move(lock));
     }
@@ -256,7 +262,7 @@ std::optional<std::expected<Applied, Obstacle>> join_queue(Connection& connectio
     const auto done = commit(connection, context, writes(context, batch.changes(), data, view.now), budget);
     if (!done && done.error().error.code != Errc::outcome_unknown) return std::nullopt;
     if (!done) return std::unexpected(done.error());
-    learn(memory, batch.wanted(), batch.changes(), data, view.now);
+    learn(memory, batch.wanted(), batch.changes(), data);
     return applied;
 }
 
@@ -268,7 +274,7 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
         if (auto applied = apply_by_guess(connection, context, requests, budget)) return std::move(*applied);
         if (auto applied = join_queue(connection, context, requests, budget)) return std::move(*applied);
     }
-    Batch batch(requests);
+    Batch batch(requests, context.keeper == nullptr ? Claims::kept : Claims::dropped);
     const std::vector<Wanted>& wanted = batch.wanted();
     const bool waits = context.busy == Busy::wait;
     std::vector<Statement> trip{
@@ -320,7 +326,7 @@ std::expected<Applied, Obstacle> apply_once(Connection& connection, const Contex
         if (auto done = commit(connection, context, writes(context, batch.changes(), data, now), budget); !done)
             return std::unexpected(std::move(done.error()));
     }
-    if (context.knowledge != nullptr) learn(context.knowledge->locks, wanted, batch.changes(), data, now);
+    if (context.knowledge != nullptr) learn(context.knowledge->locks, wanted, batch.changes(), data);
     return applied;
 }
 

@@ -75,6 +75,8 @@ void add_ticket(Result<LockView>& lock, Result<Unsealed<kernel::Ticket>> found) 
     lock->tickets.push_back(std::move(ticket));
 }
 
+base::Bytes copy_of(base::ByteView bytes) { return {bytes.begin(), bytes.end()}; }
+
 /// What comes behind all names that begin with `prefix`. Always something: a plan is kept for any prefix, and with an
 /// end that may be absent it would read all that follows.
 std::string end_of(std::string prefix) {
@@ -135,6 +137,7 @@ View read_view(const Rows& rows) {
         if (!name) return;
         view.locks.emplace(*name, lock_in(rows, row, *name, view.now));
         if (!rows.is_null(row, 2)) view.present.insert(*name);
+        if (!rows.is_null(row, 5)) view.records.emplace(*name, copy_of(rows.bytes(row, 5)));
         const auto beside = static_cast<Beside>(rows.number(row, 3));
         if (beside == Beside::session || beside == Beside::dead_session) view.bound.insert(*name);
         if (beside == Beside::dead_session) view.orphaned.insert(*name);
@@ -153,6 +156,7 @@ View read_view(const Rows& rows) {
     each(RowKind::ticket, [&](int row) {
         const auto name = name_in(rows, row, 1);
         if (Result<LockView>* const lock = lock_of(row)) add_ticket(*lock, ticket_in(rows, row, *name, view.now));
+        if (const auto lock_id = rows.lock_id(row, 4)) view.places.emplace(*lock_id, copy_of(rows.bytes(row, 5)));
     });
     return view;
 }

@@ -16,9 +16,11 @@ namespace holdfast::stores::postgres {
 struct View {
     Instant now{};
     std::map<LockName, Result<LockView>> locks{};
-    std::set<LockName> present{};   ///< They have rows.
-    std::set<LockName> bound{};     ///< Their leases end with a session,
-    std::set<LockName> orphaned{};  ///< and that session is gone.
+    std::set<LockName> present{};               ///< They have rows.
+    std::set<LockName> bound{};                 ///< Their leases end with a session,
+    std::set<LockName> orphaned{};              ///< and that session is gone.
+    std::map<LockName, base::Bytes> records{};  ///< As they are stored.
+    std::map<LockId, base::Bytes> places{};     ///< The same of the queue.
 };
 
 /// `contended` are locks that somebody asks for: only there it matters whether the holder's session is gone.

@@ -3,7 +3,6 @@
 #include "stores/batch/sealed.hpp"
 #include "stores/postgres/view.hpp"
 #include "values/hex.hpp"
-#include "values/sha256.hpp"
 #include "values/text.hpp"
 
 namespace holdfast::stores::postgres {
@@ -13,9 +12,6 @@ namespace {
 std::string shown(const std::string& text) {
     return text.find('\0') == std::string::npos && is_utf8(text) ? text : printable(text);
 }
-
-/// What the next in line is told: that it is called, and what the lock is now, if that was just written.
-std::string call_for(const LockId& next, const base::Bytes& data) { return next.text() + to_hex(data); }
 
 }  // namespace
 
@@ -108,25 +104,18 @@ void add_queue(std::vector<Statement>& trip, const Statements& statements, const
     trip.push_back(put.bind(now.time_since_epoch().count()));
 }
 
-void add_wakes(std::vector<Statement>& trip, const Statements& statements, const Settings& settings,
-               const std::vector<Change>& changes, const std::vector<base::Bytes>& data) {
+void add_wakes(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes) {
     // Only where somebody waits: every notifying transaction takes a lock of the whole server at its commit.
-    Array channels(Type::text), payloads(Type::text);
+    Array channels(Type::text);
     bool wakes = false;
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-        const Change& change = changes[i];
+    for (const Change& change : changes) {
         if (!change.next) continue;
         wakes = true;
-        channels.add(channel_of(settings, change.name));
-        payloads.add(call_for(*change.next, data[i]));
+        channels.add(channel_of(*change.next));
     }
-    if (wakes) trip.push_back(Statement(statements.wake).bind(channels).bind(payloads));
+    if (wakes) trip.push_back(Statement(statements.wake).bind(channels));
 }
 
-std::string channel_of(const Settings& settings, const LockName& name) {
-    const std::string what = settings.schema + '\0' + name.text();
-    const Digest digest = sha256(bytes_of(what));
-    return "holdfast_" + to_hex(std::span(digest).first(16));
-}
+std::string channel_of(const LockId& ticket) { return "holdfast_" + to_hex(ticket.bytes()); }
 
 }  // namespace holdfast::stores::postgres

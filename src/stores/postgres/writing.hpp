@@ -32,12 +32,10 @@ private:
 void add_cuts(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes);
 void add_queue(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes,
                Instant now);
-/// Calls those whose turn it is: the payload is the lock_id of the ticket, and behind it in hexadecimal digits the
-/// record of the lock, if that was written. `data` are the records of the changes.
-void add_wakes(std::vector<Statement>& trip, const Statements& statements, const Settings& settings,
-               const std::vector<Change>& changes, const std::vector<base::Bytes>& data);
+/// Calls those who have the lock now, or may take it.
+void add_wakes(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes);
 
-/// The channel on which whoever opens the lock says whose turn it is.
-[[nodiscard]] std::string channel_of(const Settings& settings, const LockName& name);
+/// Where the owner of a ticket listens. On a channel of the lock everybody who waits would wake with every call.
+[[nodiscard]] std::string channel_of(const LockId& ticket);
 
 }  // namespace holdfast::stores::postgres

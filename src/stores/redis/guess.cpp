@@ -32,19 +32,6 @@ void Memory::forget(const LockName& name) {
     older_.erase(name.text());
 }
 
-void Memory::tell(const LockId& ticket, std::string told) {
-    const std::scoped_lock lock(mutex_);
-    // Of those who gave up in the moment of their turn.
-    if (told_.size() >= most_locks) told_.clear();
-    told_.insert_or_assign(ticket, std::move(told));
-}
-
-std::string Memory::take_told(const LockId& ticket) {
-    const std::scoped_lock lock(mutex_);
-    const auto found = told_.extract(ticket);
-    return found ? std::move(found.mapped()) : std::string();
-}
-
 bool is_sound_guess(std::span<const Memory::Lock> guesses, std::span<const holdfast::Reply> replies,
                     std::span<const Change> changes, Instant now) {
     const auto is_too_late = [&](const Memory::Lock& lock) {

@@ -3,7 +3,6 @@
 #include "stores/batch/server_clock.hpp"
 #include "stores/redis/round.hpp"
 
-#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -12,8 +11,8 @@
 /// writes nothing unless the guess was right.
 namespace holdfast::stores::redis {
 
-/// The locks that this process changed last, as it left them; only those that nobody waits for. And what those who wait
-/// here were told. May be used by any thread.
+/// The locks that this process changed last, as it left them. Only locks that nobody waits for. May be used by any
+/// thread.
 class Memory {
 public:
     struct Lock {
@@ -26,11 +25,6 @@ public:
     void remember(const LockName& name, Lock lock);
     void forget(const LockName& name);
 
-    /// The owner of `ticket` was told that its turn has come.
-    void tell(const LockId& ticket, std::string told);
-    /// What it was told, once. Empty if it was not.
-    [[nodiscard]] std::string take_told(const LockId& ticket);
-
 private:
     using Locks = std::unordered_map<std::string, Lock>;
 
@@ -38,7 +32,6 @@ private:
     /// Guarded by mutex_. When the newer ones have become too many, the older ones go and they take their place.
     Locks newer_{};
     Locks older_{};
-    std::map<LockId, std::string> told_{};  ///< Guarded by mutex_.
 };
 
 /// Whether a decision by guesses may be sent: nothing in it hangs on a lease having run out, and nobody was refused.

@@ -50,11 +50,6 @@ bool Hints::Ear::wait(milliseconds most, const std::stop_token& stop) {
     return heard;
 }
 
-std::string Hints::Ear::said() const {
-    const std::scoped_lock lock(hints_.mutex_);
-    return channel_.said;
-}
-
 /// Under mutex_.
 void Hints::tell(std::string_view verb, const std::string& channel) {
     to_send_.push_back({verb, channel});
@@ -147,10 +142,7 @@ void Hints::take_in(const Message& message) {
     const auto found = channels_.find(value[1].text());
     if (found == channels_.end()) return;
     if (value[0].text() == "subscribe") found->second.subscribed = true;
-    if (value[0].text() == "message") {
-        ++found->second.heard;
-        found->second.said = value[2].text();
-    }
+    if (value[0].text() == "message") ++found->second.heard;
     found->second.changed.notify_all();
 }
 
@@ -160,7 +152,6 @@ void Hints::lose_connection() {
     for (auto& [name, channel] : channels_) {
         channel.subscribed = false;
         ++channel.heard;
-        channel.said.clear();
         channel.changed.notify_all();
     }
 }

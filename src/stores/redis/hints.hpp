@@ -25,7 +25,6 @@ private:
         int listeners = 0;
         bool subscribed = false;  ///< The server has confirmed it: what is announced from now on is heard.
         std::uint64_t heard = 0;  ///< Counts announcements.
-        std::string said{};       ///< The last one.
         int asleep = 0;           ///< Of the listeners; one of all channels reads instead.
         /// Of its own: what is announced on one channel must not wake those who listen to the others.
         std::condition_variable_any changed{};
@@ -44,8 +43,6 @@ public:
         bool wait_until_listening(std::chrono::milliseconds most, const std::stop_token& stop);
         /// Waits for something that was announced since the last call. False if nothing was.
         bool wait(std::chrono::milliseconds most, const std::stop_token& stop);
-        /// What was announced last. Empty if that is not known.
-        [[nodiscard]] std::string said() const;
 
     private:
         Hints& hints_;

@@ -94,16 +94,9 @@ local function may_write()
   return were_never_used(unused)
 end
 
-local live_after = judged == '' and now or tonumber(judged)
-
--- How many live, and the last number.
-local function size_of(queue, alive)
-  local waiters = redis.call('ZCOUNT', alive, '(' .. string.format('%.0f', live_after), '+inf')
-  local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')
-  return waiters, last[2]
-end
-
 if not may_write() then
+  local live_after = judged == '' and now or tonumber(judged)
+
   -- The first live tickets, and those that were asked for by id.
   local function tickets_of(i, size)
     local queue, alive, tickets = keys_of_queue(i)
@@ -138,8 +131,9 @@ if not may_write() then
     if type(size) == 'table' then return {} end
     if not values[i] and not were_never_used({i}) then return {} end
     if size == 0 then return {values[i], 0, '0', {}} end
-    local waiters, last = size_of(queue, alive)
-    return {values[i], waiters, last, tickets_of(i, size)}
+    local waiters = redis.call('ZCOUNT', alive, '(' .. string.format('%.0f', live_after), '+inf')
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')
+    return {values[i], waiters, last[2], tickets_of(i, size)}
   end
 
   local answer = {'seen', store[2], now_text}
@@ -278,18 +272,7 @@ for from, to in slice, count, 0 do
     if is_heard and outline_of(i) and outline_of(i).has_record then redis.pcall('PUBLISH', KEYS[lock_key + i], '') end
   end
 end
--- The next in line is told the lock as it is now, and its own ticket, so that it need not look: how many wait, the last
--- number, the size of the ticket, the ticket, the value.
-for i, channel in pairs(next_ones) do
-  if channel ~= '' then
-    -- Everything is written: whatever is wrong with the keys of a queue, what was done must be answered as done.
-    local is_told, told = pcall(function()
-      local queue, alive, tickets = keys_of_queue(i)
-      local waiters, last = size_of(queue, alive)
-      local ticket = redis.call('HGET', tickets, string.sub(channel, -36))
-      return table.concat({waiters, last, #ticket, ticket .. ARGV[7 * i + 4]}, ' ')
-    end)
-    redis.pcall('PUBLISH', channel, is_told and told or '')
-  end
+for _, channel in pairs(next_ones) do
+  if channel ~= '' then redis.pcall('PUBLISH', channel, '') end
 end
 return {'done', store[2], now_text}

@@ -91,7 +91,7 @@ public:
         return read_history(remote_, query, deadline);
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         const Clock& clock = remote_.clock();
         // Listening comes first, then the look: what happens in between is not missed.
         Hints::Ear ear(hints_, watch.ticket ? remote_.keys().turn(*watch.ticket) : remote_.keys().lock(watch.name));
@@ -99,15 +99,13 @@ public:
         while (!deadline.passed(clock) && !watch.stop.stop_requested()) {
             const auto sleep = time_to_sleep(watch, deadline);
             // A look that is cut off by the end of the wait is no failure of the store.
-            if (!sleep && deadline.passed(clock)) return {};
+            if (!sleep && deadline.passed(clock)) return std::nullopt;
             if (!sleep) return std::unexpected(sleep.error());
-            if (*sleep == milliseconds{0}) return {};
-            if (ear.wait(std::min(*sleep, deadline.remaining(clock)), watch.stop) && watch.ticket) {
-                memory_.tell(*watch.ticket, ear.said());
-                return {};
-            }
+            if (*sleep == milliseconds{0}) return look_whose_it_is(watch, clock, deadline);
+            if (ear.wait(std::min(*sleep, deadline.remaining(clock)), watch.stop) && watch.ticket)
+                return look_whose_it_is(watch, clock, deadline);
         }
-        return {};
+        return std::nullopt;
     }
 
     StoreInfo info() const override { return {url_, remote_.store_id(), standing_.grade, standing_.reasons}; }
@@ -126,7 +124,7 @@ public:
 private:
     Result<std::vector<Reply>> apply_all(std::span<const Request> requests, Deadline deadline) {
         Round round(requests);
-        auto looked = try_guess(round, requests, deadline);
+        auto looked = try_guess(round, deadline);
         if (!looked) return std::unexpected(looked.error());
         for (int attempt = 0; looked->outline.kind != Outline::Kind::done; ++attempt) {
             round.take_in(*looked);
@@ -149,7 +147,7 @@ private:
 
     /// Most requests are of a lock that nobody else has touched since: then one trip to the server is enough. The
     /// answer of a guess that was wrong is a look.
-    Result<Looked> try_guess(Round& round, std::span<const Request> requests, Deadline deadline) {
+    Result<Looked> try_guess(Round& round, Deadline deadline) {
         const auto arrival = remote_.server_clock().on_arrival();
         const auto look = [&] { return remote_.look(round.batch.wanted(), IfMissing::create, deadline); };
         if (!arrival || !remote_.store_id()) return look();
@@ -157,11 +155,6 @@ private:
         std::vector<Memory::Lock> guesses;
         for (std::size_t i = 0; i < round.sights.size(); ++i) {
             const LockName& name = round.batch.wanted()[i].name;
-            if (auto told = what_was_told(requests, name, round.sights[i], round.now)) {
-                guesses.push_back({round.sights[i].value, told->record});
-                round.batch.found(name, std::move(*told));
-                continue;
-            }
             const Memory::Lock& guess = guesses.emplace_back(memory_.guess(name));
             round.sights[i] = {.value = guess.value, .was_held = guess.record.held.has_value()};
             round.batch.found(name, LockView{.record = guess.record});
@@ -169,15 +162,6 @@ private:
         round.replies = round.batch.run(round.now);
         if (!is_sound_guess(guesses, round.replies, round.batch.changes(), round.now)) return look();
         return commit(round, ServerClock::window_for(*arrival), deadline);
-    }
-
-    /// The lock of who comes because its turn has come, as it was told. Of the queue behind it nothing is known, so
-    /// this serves a grant and nothing else: who leaves the line must say who is next.
-    std::optional<LockView> what_was_told(std::span<const Request> requests, const LockName& name, Sight& sight,
-                                          Instant now) {
-        const auto* acquire = requests.size() == 1 ? std::get_if<Acquire>(&requests.front()) : nullptr;
-        if (acquire == nullptr || acquire->name != name) return std::nullopt;
-        return told_view(memory_.take_told(acquire->as.lock_id), name, now, sight);
     }
 
     /// Writes what the round decided, if nothing has changed.
@@ -221,11 +205,13 @@ private:
             if (view.record.seq != watch.seen_seq) return milliseconds{0};
             return polling;
         }
+        const bool is_in_line =
+            std::ranges::find(view.tickets, *watch.ticket, &kernel::Ticket::lock_id) != view.tickets.end();
+        if (!is_in_line) return milliseconds{0};
         const auto first = std::ranges::min_element(view.tickets, {}, [&](const kernel::Ticket& ticket) {
             return std::pair(ticket.expires_at <= looked->now, ticket.number);
         });
-        const bool is_first = first == view.tickets.end() || first->lock_id == *watch.ticket;
-        if (!is_first) return polling;
+        if (first->lock_id != *watch.ticket) return polling;
         return std::clamp(opens - looked->now, milliseconds{0}, polling);
     }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace holdfast::stores::redis {
 namespace {
@@ -22,10 +21,6 @@ Instant instant_of(std::uint64_t milliseconds) {
 
 std::string_view text_of(const base::Bytes& bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::span<const std::uint8_t> bytes_of(std::string_view text) {
-    return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
 void add(Command& command, const std::optional<Instant>& instant) {
@@ -187,29 +182,6 @@ Result<Outline> outline_of(Value answer, const Address& address) {
                     fmt::format("what is in Redis at {} is no store of ours", address.place()));
     outline.store_id = *store_id;
     return outline;
-}
-
-std::optional<LockView> told_view(std::string_view told, const LockName& name, Instant now, Sight& sight) {
-    const auto number = [&]() -> std::uint64_t {
-        std::uint64_t value = 0;
-        const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), value);
-        const auto used = static_cast<std::size_t>(end - told.data());
-        told.remove_prefix(error == std::errc{} && used < told.size() ? used + 1 : told.size());
-        return value;
-    };
-    LockView view{.record = kernel::blank(name)};
-    view.waiters = number();
-    view.last_number = number();
-    const std::uint64_t size = number();
-    if (view.last_number == 0 || size > told.size() || told.size() - size < version_size) return std::nullopt;
-    auto ticket = unsealed_ticket(bytes_of(told.substr(0, size)), name, now);
-    told.remove_prefix(size);
-    auto record = unsealed_record(bytes_of(told.substr(version_size)), name, now);
-    if (!ticket || ticket->moved || !record || record->moved) return std::nullopt;
-    view.tickets.push_back(std::move(ticket->value));
-    view.record = std::move(record->value);
-    sight = {.value = std::string(told), .was_held = view.record.held.has_value(), .has_queue = true};
-    return view;
 }
 
 Result<LockView> view_of(Value answer, std::size_t index, const LockName& name, Instant now, Sight& sight) {

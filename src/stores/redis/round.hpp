@@ -58,10 +58,6 @@ struct Writing {
 /// Errors are of the whole store: it is gone, or another one.
 [[nodiscard]] Result<Outline> outline_of(Value answer, const Address& address);
 
-/// What the script told the next in line: a lock as it was left, with that one's ticket. Nothing else is known of the
-/// queue but its size. Absent if it cannot be read, or says nothing.
-[[nodiscard]] std::optional<LockView> told_view(std::string_view told, const LockName& name, Instant now, Sight& sight);
-
 /// The lock at `index` of an answer of the kind `seen`.
 [[nodiscard]] Result<LockView> view_of(Value answer, std::size_t index, const LockName& name, Instant now,
                                        Sight& sight);

@@ -144,6 +144,12 @@ bool agrees(Query& row, const Record& record) {
     return is(number(number_of(record.seq)));
 }
 
+/// The same of a ticket, as far as `shown` goes.
+bool agree(const Ticket& ticket, const Ticket& shown) {
+    return ticket.number == shown.number && ticket.lock_id == shown.lock_id &&
+           ticket.holder.text == shown.holder.text && ticket.expires_at == shown.expires_at;
+}
+
 }  // namespace
 
 const std::string& lock_columns() {
@@ -153,7 +159,7 @@ const std::string& lock_columns() {
 
 const std::string& ticket_columns() {
     static const std::string columns =
-        "name, number, lock_id, key_hash, holder, user, enqueued_at, expires_at, boot_id, clock_offset_ms, crc";
+        "name, number, lock_id, holder, expires_at, boot_id, clock_offset_ms, ticket, crc";
     return columns;
 }
 
@@ -180,18 +186,18 @@ Result<Stored<Ticket>> read_ticket(Query& row) {
     const std::string text(row.text());
     const auto name = LockName::parse(text);
     if (!name) return std::unexpected(unreadable(text, "a place in the queue"));
-    Ticket ticket;
-    ticket.number = count(row);
-    ticket.lock_id = lock_id(row);
-    ticket.key_hash = {digest(row)};
-    ticket.holder = holder(row);
-    ticket.enqueued_at = instant(row);
-    ticket.expires_at = instant(row);
+    Ticket shown;
+    shown.number = count(row);
+    shown.lock_id = lock_id(row);
+    shown.holder.text = row.text();
+    shown.expires_at = instant(row);
     ClockMark saved = mark(row);
-    const std::int64_t crc = row.number();
-    if (!row.intact() || crc != checksum(kernel::encode(ticket), *name, saved))
+    const auto bytes = row.blob();
+    auto ticket = kernel::decode_ticket(bytes);
+    const bool fits = checksum({bytes.begin(), bytes.end()}, *name, saved) == row.number();
+    if (!row.intact() || !fits || !ticket || !agree(*ticket, shown))
         return std::unexpected(unreadable(text, "a place in the queue"));
-    return Stored<Ticket>{std::move(ticket), std::move(saved)};
+    return Stored<Ticket>{std::move(*ticket), std::move(saved)};
 }
 
 Result<AuditEvent> read_event(Query& row) {
@@ -227,11 +233,12 @@ void bind_record(Query& query, const Record& record, const ClockMark& saved) {
 }
 
 void bind_ticket(Query& query, const LockName& name, const Ticket& ticket, const ClockMark& saved) {
-    query.bind(name.text()).bind(number_of(ticket.number)).bind(ticket.lock_id.text()).bind(ticket.key_hash.digest);
-    query.bind(ticket.holder.text).bind(ticket.holder.user);
-    query.bind(number_of(ticket.enqueued_at)).bind(number_of(ticket.expires_at));
+    kernel::Bytes bytes = kernel::encode(ticket);
+    const std::int64_t crc = checksum(bytes, name, saved);
+    query.bind(name.text()).bind(number_of(ticket.number)).bind(ticket.lock_id.text()).bind(ticket.holder.text);
+    query.bind(number_of(ticket.expires_at));
     bind_mark(query, saved);
-    query.bind(checksum(kernel::encode(ticket), name, saved));
+    query.bind(std::move(bytes)).bind(crc);
 }
 
 void bind_event(Query& query, const AuditEvent& event) {

@@ -38,13 +38,12 @@ CREATE TABLE holdfast_queue (
     name             TEXT    NOT NULL,
     number           INTEGER NOT NULL CHECK (number >= 1),
     lock_id          TEXT    NOT NULL CHECK (length(lock_id) = 36),
-    key_hash         BLOB    NOT NULL CHECK (length(key_hash) = 32),
     holder           TEXT    NOT NULL,
-    user             TEXT    NOT NULL,
-    enqueued_at      INTEGER NOT NULL,
     expires_at       INTEGER NOT NULL,
     boot_id          TEXT    NOT NULL,
     clock_offset_ms  INTEGER NOT NULL,
+    -- All that Holdfast knows of the waiter, but for the clock.
+    ticket           BLOB    NOT NULL,
     crc              INTEGER NOT NULL,
     PRIMARY KEY (name, lock_id)
 ) STRICT, WITHOUT ROWID;

@@ -88,21 +88,25 @@ public:
         return (*session)->tables().history(query);
     }
 
-    Result<void> wait_for_change(const Watch& watch, Deadline deadline) override {
-        if (watch.ticket) return wait_in_line(watch.name, *watch.ticket, deadline, watch.stop);
+    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
+        if (watch.ticket) {
+            if (auto waited = wait_in_line(watch.name, *watch.ticket, deadline, watch.stop); !waited)
+                return std::unexpected(waited.error());
+            return look_whose_it_is(watch, clock_, deadline);
+        }
         // The watch comes first, then the look: what happens in between is not missed.
         auto heard = base::FileWatch::on(place_.gate(), base::FileWatch::Hears::changes_and_reads);
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             const auto seq = current_seq(watch.name);
             if (!seq) return std::unexpected(seq.error());
-            if (*seq != watch.seen_seq) return {};
+            if (*seq != watch.seen_seq) return std::nullopt;
             // Without a watch (no store yet, or no more of them to be had) looking often has to do.
             if (heard)
                 static_cast<void>(heard->wait(clock_, deadline, watch.stop));
             else
                 std::this_thread::sleep_for(std::min(deadline.remaining(clock_), nap));
         }
-        return {};
+        return std::nullopt;
     }
 
     StoreInfo info() const override {

@@ -45,6 +45,7 @@ Result<void> save_queue(Tables& tables, const Loaded& loaded, const Decision& de
         if (auto put = tables.put_ticket(before.name, *decision.put_ticket, moment); !put) return put;
     }
     effects.gone.insert(effects.gone.end(), dropped.begin(), dropped.end());
+    if (decision.handed_to) effects.next.push_back(*decision.handed_to);
     const auto& held = decision.record ? decision.record->held : before.held;
     const bool is_open = !held || held->lease.expires_at <= moment.now;
     const bool is_news = decision.record || !dropped.empty();

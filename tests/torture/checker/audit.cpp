@@ -10,7 +10,9 @@ namespace {
 /// What the calls that name one lock_id say about it. `certain` leaves out what a restore may have undone.
 struct Told {
     std::uint64_t certain_grants = 0;
-    std::uint64_t acquired = 0;  ///< ok or unknown.
+    std::uint64_t acquired = 0;    ///< ok or unknown.
+    std::uint64_t may_repeat = 0;  ///< Of these, those that may have found the lease there.
+    std::uint64_t queued = 0;      ///< Refused with a place in line: may be handed the lock.
     std::uint64_t handed_over = 0;
     std::uint64_t certain_extensions = 0;
     std::uint64_t renewed = 0;
@@ -45,7 +47,7 @@ public:
         // What a supervisor asks is not in the history; what its command says is.
         const bool supervised = std::ranges::find(lock_.ops, "supervise", &Op::kind) != lock_.ops.end();
         for (const auto& [id, written] : written_)
-            if (!supervised && written.grants > 0 && told_[id].acquired + told_[id].handed_over == 0)
+            if (!supervised && written.grants > 0 && told_[id].acquired + told_[id].queued + told_[id].handed_over == 0)
                 flag("a grant that nobody asked for, or that was reported as refused", written.line, written.line);
         verdict_.counts["audit events"] += lock_.audit.size();
     }
@@ -103,15 +105,20 @@ private:
     }
 
     void listen(const Op& op) {
+        if (op.ending == Ending::refused && op.ticket > 0) ++told_[op.id].queued;
         if (op.ending == Ending::refused) return;
         const bool certain = op.ending == Ending::ok && !may_be_undone(op.begun, op.ended);
         const std::uint64_t one = certain ? 1 : 0;
         Told& told = told_[op.kind == "transfer" ? op.to : op.id];
         if (certain && told.line == 0) told.line = op.end_line;
-        if (op.kind == "acquire" || op.kind == "transfer") {
+        if (op.kind == "handed") {
+            told.certain_grants += one;
+            if (certain) told.token = op.granted;
+        } else if (op.kind == "acquire" || op.kind == "transfer") {
             // The first grants; what is granted again to the same lock_id is a renewal.
             if (op.kind == "acquire" && told.certain_grants > 0) told.certain_extensions += one;
             told.certain_grants += one;
+            if (op.kind == "acquire" && (op.ending != Ending::ok || op.renewals > 0)) ++told.may_repeat;
             ++(op.kind == "acquire" ? told.acquired : told.handed_over);
             if (certain) told.token = op.granted;
         } else if (op.kind == "renew") {
@@ -135,7 +142,9 @@ private:
             flag(fmt::format("{} renewals were acknowledged and {} are in the audit", told.certain_extensions,
                              written.extensions),
                  told.line, line);
-        const std::uint64_t repeats = told.acquired > 0 ? told.acquired - 1 : 0;
+        // One of those who asked was granted it, unless it was handed on.
+        const bool one_was_first = told.may_repeat > 0 && told.may_repeat == told.acquired && told.queued == 0;
+        const std::uint64_t repeats = told.may_repeat - (one_was_first ? 1 : 0);
         if (written.extensions > told.renewed + repeats)
             flag(fmt::format("{} renewals are in the audit and {} were asked for", written.extensions,
                              told.renewed + repeats),

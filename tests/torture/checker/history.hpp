@@ -17,6 +17,7 @@
 /// - `begin`, before a call: `p` process, `i` its number there, `op`, `l` lock, `t`; and, where they make sense, `id`
 ///   (lock_id), `tok` (acted under), `to` (lock_id of the new holder), `ticket` (ms), `n` (of a write), `base` (version
 ///   read)
+/// - `handed` is an `op` that always ends with `ok`: who stood in line found that the lock is its own
 /// - `supervise` is such an `op` as well: a `holdfast run`, from its start to its end
 /// - `end`, after it: `p`, `i`, `t`, `r` (`ok`, `refused`, `lost`, `unknown`), `why`; `tok` granted, `rs` renew_seq,
 /// `v` version

@@ -21,7 +21,7 @@ struct Waiter {
 std::vector<Waiter> waiters_of(const LockHistory& lock) {
     std::map<std::string, Waiter> by_id;
     for (const Op& op : lock.ops) {
-        if (op.kind != "acquire" || op.ticket == 0) continue;
+        if ((op.kind != "acquire" || op.ticket == 0) && op.kind != "handed") continue;
         Waiter& waiter = by_id[op.id];
         // Only a refusal shows that the ticket is there; what ended otherwise proves nothing.
         const bool in_line = op.ending == Ending::refused && op.why == conflict;
@@ -58,7 +58,7 @@ void check_queue(const History& history, const LockHistory& lock, Verdict& verdi
     for (const Op& op : lock.ops)
         if (op.kind == "acquire") first_asked.try_emplace(op.id, op.begun);
     for (const Grant& grant : grants) {
-        if (grant.op->kind != "acquire") continue;
+        if (grant.op->kind == "transfer") continue;
         while (next < waiters.size() && waiters[next].queued_at() < grant.begun) in_line.push_back(&waiters[next++]);
         std::erase_if(in_line, [&](const Waiter* waiter) { return waiter->calls.back()->begun < grant.begun; });
         for (const Waiter* waiter : in_line) {

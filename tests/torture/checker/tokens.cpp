@@ -111,15 +111,17 @@ void check_renewals(const LockHistory& lock, const std::vector<Grant>& grants, c
 
 std::vector<Grant> grants_of(const LockHistory& lock) {
     std::vector<Grant> grants;
-    std::map<std::string, Nanos> asked;  // Since when a call can have been granted.
+    std::map<std::string, Nanos> asked;  // Since when it can have been granted.
     std::map<std::string, bool> granted;
     for (const Op& op : lock.ops) {
-        if (op.kind != "acquire" && op.kind != "transfer") continue;
+        if (op.kind != "acquire" && op.kind != "transfer" && op.kind != "handed") continue;
         const std::string& id = op.kind == "transfer" ? op.to : op.id;
         if (granted[id]) continue;
-        // A refusal says that nothing was granted until then; an unknown answer says nothing.
+        // A refusal says that nothing was granted until then, but who has a place in line may be handed the lock from
+        // then on; an unknown answer says nothing.
         if (op.ending == Ending::refused) {
             asked.erase(id);
+            if (op.ticket > 0) asked.emplace(id, op.begun);
             continue;
         }
         const Nanos since = asked.try_emplace(id, op.begun).first->second;

@@ -63,4 +63,13 @@ Result<std::vector<Reply>> RecordingStore::apply(std::span<const Request> reques
     return replies;
 }
 
+Result<std::optional<HandedOn>> RecordingStore::wait_for_change(const Watch& watch, Deadline deadline) {
+    auto woken = inner_.wait_for_change(watch, deadline);
+    if (!woken || !*woken) return woken;
+    const std::string id = fmt::format(R"(,"id":"{}")", watch.ticket->text());
+    const std::uint64_t number = recorder_.begin("handed", watch.name.text(), id);
+    recorder_.end(number, "ok", granted({(*woken)->lock, std::nullopt}));
+    return woken;
+}
+
 }  // namespace torture

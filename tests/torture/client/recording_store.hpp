@@ -6,7 +6,7 @@
 namespace torture {
 
 /// Passes every request on, and records it before and its answer after: whatever the library asks on its own, renewals,
-/// repeats and cancellations included.
+/// repeats and cancellations included; and the grants that come without a request.
 class RecordingStore final : public holdfast::Store {
 public:
     /// Both must outlive it.
@@ -26,10 +26,8 @@ public:
                                                                               holdfast::Deadline deadline) override {
         return inner_.history(query, deadline);
     }
-    [[nodiscard]] holdfast::Result<void> wait_for_change(const holdfast::Watch& watch,
-                                                         holdfast::Deadline deadline) override {
-        return inner_.wait_for_change(watch, deadline);
-    }
+    [[nodiscard]] holdfast::Result<std::optional<holdfast::HandedOn>> wait_for_change(
+        const holdfast::Watch& watch, holdfast::Deadline deadline) override;
     [[nodiscard]] holdfast::StoreInfo info() const override { return inner_.info(); }
     [[nodiscard]] std::vector<holdfast::Finding> examine(holdfast::Deadline deadline) override {
         return inner_.examine(deadline);
