@@ -22,11 +22,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of SQLite's log; what is not longer has no content.
+constexpr std::size_t log_header = 32;
+
 class SqliteFiles : public testing::Test {
 protected:
     [[nodiscard]] fs::path file() const { return folder_.path() / "locks.db"; }
     [[nodiscard]] std::string url() const { return "sqlite:" + file().string(); }
     [[nodiscard]] std::unique_ptr<Store> open() const { return must(open_store(url())); }
+    [[nodiscard]] fs::path log() const { return file().string() + "-wal"; }
+    [[nodiscard]] fs::path index() const { return file().string() + "-shm"; }
+    /// The index of the log is not data: SQLite builds it anew from the log.
+    [[nodiscard]] auto data_of_the_folder() const {
+        auto contents = contents_of(folder_.path());
+        contents.erase(index());
+        return contents;
+    }
+    void read_everything() const {
+        const auto store = open();
+        EXPECT_EQ(must(store->inspect(lock("a"), Deadline::never())).state, LockState::held);
+        EXPECT_EQ(must(store->list({}, Deadline::never())).size(), 1U);
+        EXPECT_EQ(must(store->history({}, Deadline::never())).size(), 1U);
+        static_cast<void>(store->examine(Deadline::never()));
+    }
     static void create(Store& store) { static_cast<void>(must(store.apply({}, Deadline::never()))); }
 
     static mode_t mode_of(const fs::path& path) {
@@ -75,25 +93,32 @@ TEST_F(SqliteFiles, OnlyTheOwnerCanReadWhatIsCreatedWhateverTheUmask) {
     for (const auto& entry : fs::directory_iterator(deep)) EXPECT_EQ(mode_of(entry.path()), 0600U) << entry.path();
 }
 
-TEST_F(SqliteFiles, ClosingTheLastWriterLeavesOneDatabaseFile) {
+TEST_F(SqliteFiles, ClosingTheLastWriterLeavesEverythingInTheDatabaseFile) {
     auto store = open();
     ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
-    EXPECT_TRUE(fs::exists(file().string() + "-wal"));
+    EXPECT_GT(fs::file_size(log()), log_header);
     store.reset();
-    EXPECT_FALSE(fs::exists(file().string() + "-wal"));
-    EXPECT_FALSE(fs::exists(file().string() + "-shm"));
+    EXPECT_LT(fs::file_size(log()), log_header);
+    const TempFolder other;
+    fs::copy_file(file(), other.path() / "alone.db");
+    const auto copy = must(open_store("sqlite:" + (other.path() / "alone.db").string()));
+    EXPECT_EQ(must(copy->inspect(lock("a"), Deadline::never())).state, LockState::held);
 }
 
 TEST_F(SqliteFiles, AReaderChangesNoByte) {
     ASSERT_THAT(open()->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    const auto before = data_of_the_folder();
+    read_everything();
+    EXPECT_TRUE(data_of_the_folder() == before);
+}
+
+TEST_F(SqliteFiles, AReaderLeavesNoFileThatWasNotThere) {
+    ASSERT_THAT(open()->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+    // As after a backup was put in place.
+    fs::remove(log());
+    fs::remove(index());
     const auto before = contents_of(folder_.path());
-    {
-        const auto store = open();
-        EXPECT_EQ(must(store->inspect(lock("a"), Deadline::never())).state, LockState::held);
-        EXPECT_EQ(must(store->list({}, Deadline::never())).size(), 1U);
-        EXPECT_EQ(must(store->history({}, Deadline::never())).size(), 1U);
-        static_cast<void>(store->examine(Deadline::never()));
-    }
+    read_everything();
     EXPECT_TRUE(contents_of(folder_.path()) == before);
 }
 
@@ -104,22 +129,18 @@ TEST_F(SqliteFiles, AReaderLeavesTheLogOfAKilledWriter) {
         _exit(0);  // Without closing anything.
     });
     ASSERT_EQ(writer.wait(), Exit{.status = 0});
-    ASSERT_GT(fs::file_size(file().string() + "-wal"), 0U);
-    auto before = contents_of(folder_.path());
+    ASSERT_GT(fs::file_size(log()), log_header);
+    const auto before = data_of_the_folder();
     EXPECT_EQ(must(open()->inspect(lock("a"), Deadline::never())).state, LockState::held);
-    auto after = contents_of(folder_.path());
-    // The index of the log is not data: SQLite builds it anew from the log.
-    before.erase(file().string() + "-shm");
-    after.erase(file().string() + "-shm");
-    EXPECT_TRUE(after == before);
+    EXPECT_TRUE(data_of_the_folder() == before);
 }
 
 TEST_F(SqliteFiles, ARefusedRequestWritesNothing) {
     const auto store = open();
     ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
-    const auto before = bytes_of(file().string() + "-wal");
+    const auto before = bytes_of(log());
     EXPECT_THAT(store->apply_one(by_bob(lock("a")), Deadline::never()), RefusedWith(Errc::lock_conflict));
-    EXPECT_TRUE(bytes_of(file().string() + "-wal") == before);
+    EXPECT_TRUE(bytes_of(log()) == before);
 }
 
 TEST_F(SqliteFiles, ASymbolicLinkIsRefused) {
@@ -235,11 +256,11 @@ TEST_F(SqliteFiles, NobodyMovesTheLogWhileAnotherProcessIsInTheGate) {
     const base::Fd gate(::open((file().string() + "-gate").c_str(), O_RDWR | O_CLOEXEC));
     std::optional other(must(base::FileLock::take(gate.get(), host_clock(), Deadline::never())));
     const auto database = bytes_of(file());
-    const auto log = bytes_of(file().string() + "-wal");
-    ASSERT_FALSE(log.empty());
+    const auto before = bytes_of(log());
+    ASSERT_FALSE(before.empty());
     const auto expect_untouched = [&](const char* after) {
         EXPECT_TRUE(bytes_of(file()) == database) << after;
-        EXPECT_TRUE(bytes_of(file().string() + "-wal") == log) << after;
+        EXPECT_TRUE(bytes_of(log()) == before) << after;
         EXPECT_EQ(moved_pages(file()), 0U) << after;
     };
     const auto nap = [] { return Deadline::in(host_clock(), std::chrono::milliseconds{20}); };
@@ -261,7 +282,7 @@ TEST_F(SqliteFiles, NobodyMovesTheLogWhileAnotherProcessIsInTheGate) {
 
     other.reset();
     EXPECT_THAT(open()->apply_one(by_bob(lock("b")), Deadline::never()), Granted());
-    EXPECT_FALSE(fs::exists(file().string() + "-wal")) << "now it was moved";
+    EXPECT_LT(fs::file_size(log()), log_header) << "now it was moved";
     EXPECT_EQ(must(open()->list({}, Deadline::never())).size(), 2U);
 }
 
@@ -279,7 +300,7 @@ TEST_F(SqliteFiles, ManyWritesKeepTheLogSmall) {
     const auto store = must(open_store(url() + "?sync=off"));
     const Acquire request = by_alice(lock("a"));
     for (int i = 0; i < 2000; ++i) ASSERT_THAT(store->apply_one(request, Deadline::never()), Granted());
-    EXPECT_LT(fs::file_size(file().string() + "-wal"), 8U << 20U);
+    EXPECT_LT(fs::file_size(log()), 8U << 20U);
 }
 
 TEST_F(SqliteFiles, TheUrlNamesAFileAndKnowsOneParameter) {

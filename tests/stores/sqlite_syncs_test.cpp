@@ -19,6 +19,9 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -29,8 +32,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// `log write`, `log header`, `log sync`, `database write`, `database sync`; equal neighbours once. A write to the
-/// database while nobody is in the gate is `stray database write`.
+/// `log write`, `log header`, `log sync`, `folder sync`, `database write`, `database sync`; equal neighbours once. A
+/// write to the database while nobody is in the gate is `stray database write`.
 std::vector<std::string>& seen() {
     static std::vector<std::string> all;
     return all;
@@ -91,6 +94,19 @@ int open_noting(sqlite3_vfs* /*vfs*/, const char* path, sqlite3_file* file, int 
     return rc;
 }
 
+}  // namespace
+}  // namespace holdfast::tests
+
+/// In the place of the C library's, for what is synced without SQLite's file layer.
+extern "C" int fsync(int fd) {
+    struct stat found{};
+    if (fstat(fd, &found) == 0 && S_ISDIR(found.st_mode)) holdfast::tests::see("folder sync");
+    return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+namespace holdfast::tests {
+namespace {
+
 class SqliteSyncs : public testing::Test {
 protected:
     static void SetUpTestSuite() {
@@ -106,8 +122,12 @@ protected:
         take_seen();
     }
 
-    [[nodiscard]] std::unique_ptr<Store> open() const {
-        return must(open_store("sqlite:" + (folder_.path() / "locks.db").string(), clock_));
+    [[nodiscard]] std::unique_ptr<Store> open(const std::string& parameters = "") const {
+        return must(open_store("sqlite:" + (folder_.path() / "locks.db").string() + parameters, clock_));
+    }
+    [[nodiscard]] std::filesystem::path log() const { return folder_.path() / "locks.db-wal"; }
+    [[nodiscard]] bool can_say_that_it_is_named() const {
+        return setxattr(folder_.path().c_str(), "user.holdfast.test", "", 0, 0) == 0;
     }
 
     const TempFolder folder_;
@@ -124,6 +144,53 @@ TEST_F(SqliteSyncs, AChangeOfALockIsOnTheDiskWhenItIsAnswered) {
     EXPECT_THAT(take_seen(), ElementsAre("log write", "log sync"));
     must(store->apply_one(release(first), Deadline::never()));
     EXPECT_THAT(take_seen(), ElementsAre("log write", "log sync"));
+}
+
+TEST_F(SqliteSyncs, ANewLogHasANameOnTheDiskWhenItsFirstChangeIsAnswered) {
+    std::filesystem::remove(log());
+    const auto store = open();
+    must(store->apply_one(by_alice(name_), Deadline::never()));
+    EXPECT_THAT(take_seen(), ElementsAre("log header", "log write", "log sync", "folder sync"));
+    must(store->apply_one(by_bob(lock("b")), Deadline::never()));
+    EXPECT_THAT(take_seen(), ElementsAre("log write", "log sync"));
+}
+
+TEST_F(SqliteSyncs, ALogKeepsItsNameFromProcessToProcess) {
+    if (!can_say_that_it_is_named()) GTEST_SKIP() << "no extended attributes here";
+    const Acquire first = by_alice(name_);
+    must(open()->apply_one(first, Deadline::never()));
+    EXPECT_THAT(take_seen(), ElementsAre("log header", "log write", "log sync", "database write", "database sync"));
+    // Also beside one that is open, and after one that syncs nothing.
+    must(open("?sync=off")->apply_one(release(first), Deadline::never()));
+    const auto beside = open();
+    const Acquire second = by_bob(name_);
+    must(beside->apply_one(second, Deadline::never()));
+    take_seen();
+    must(open()->apply_one(release(second), Deadline::never()));
+    EXPECT_THAT(take_seen(), ElementsAre("log write", "log sync"));
+}
+
+TEST_F(SqliteSyncs, ALogThatWasMadeWithoutSyncsIsNamedByTheFirstWhoSyncs) {
+    std::filesystem::remove(log());
+    const Acquire first = by_alice(name_);
+    must(open("?sync=off")->apply_one(first, Deadline::never()));
+    take_seen();
+    must(open()->apply_one(release(first), Deadline::never()));
+    EXPECT_THAT(take_seen(),
+                ElementsAre("log header", "log write", "log sync", "folder sync", "database write", "database sync"));
+}
+
+TEST_F(SqliteSyncs, ALogThatWasMovedIsNamedAnew) {
+    namespace fs = std::filesystem;
+    for (const std::string place : {"elsewhere/locks.db", "renamed.db"}) {
+        const fs::path file = folder_.path() / place;
+        fs::create_directories(file.parent_path());
+        fs::copy_file(folder_.path() / "locks.db", file);
+        fs::rename(log(), file.string() + "-wal");
+        must(must(open_store("sqlite:" + file.string(), clock_))->apply_one(by_alice(name_), Deadline::never()));
+        EXPECT_THAT(take_seen(), testing::Contains("folder sync")) << place;
+        fs::rename(file.string() + "-wal", log());
+    }
 }
 
 TEST_F(SqliteSyncs, AReaderSyncsNothing) {

@@ -10,6 +10,9 @@
 /// - A log's header before its first frame. That keeps frames of an older log in the same file from being read as newer
 ///   ones. In a file that was empty there are none, and the commit syncs header and frames together.
 /// - The log before it is moved into the database, even if every commit in it has been synced.
+/// - The folder, in each process that writes: see log_name.hpp. So that there is a name to rely on, a log that was
+/// moved
+///   into the database is emptied and not deleted, unless it was made by who only read. Its index stays with it.
 /// - A commit that changed nothing but places in the queue. Who waits there does not outlive a power cut either. The
 ///   next commit that counts syncs the same file.
 ///

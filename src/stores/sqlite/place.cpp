@@ -112,8 +112,10 @@ std::optional<FileIdentity> identity_of(const Place& place) {
 }
 
 bool has_log(const Place& place) {
+    // What is not longer than a header has no content.
+    constexpr off_t header = 32;
     struct stat found{};
-    return lstat(place.log().c_str(), &found) == 0 && found.st_size > 0;
+    return lstat(place.log().c_str(), &found) == 0 && found.st_size > header;
 }
 
 Result<void> make_folder(const Place& place) {
