@@ -53,5 +53,19 @@ TEST_F(ShortProgram, GoesOnAsTheOtherWithTheWholeCommandLine) {
     EXPECT_EQ(ended.out, "[status][a b][--store][redis://:secret@127.0.0.1:1/0]");
 }
 
+TEST_F(ShortProgram, TakesNoIndexOfALogForCurrentThatOthersLeft) {
+    const fs::path file = box_.root / "locks.db";
+    const fs::path index = file.string() + "-shm";
+    const fs::path older = box_.root / "older-index";
+    const std::string store = "sqlite:" + file.string();
+    // Of a time when the log has what the database has not.
+    ASSERT_EQ(box_.run({"run", "a", "--store", store, "--", "cp", index.string(), older.string()}).status, 0);
+    const auto grant = box_.run({"acquire", "b", "--json", "--store", store});
+    ASSERT_EQ(grant.status, 0);
+    ASSERT_TRUE(fs::copy_file(older, index, fs::copy_options::overwrite_existing));
+    EXPECT_EQ(box_.run({"status", "b", "--json", "--store", store}).json().text("/state"), "held");
+    EXPECT_EQ(box_.run({"run", "a", "--store", store, "--", "true"}).status, 0);
+}
+
 }  // namespace
 }  // namespace holdfast::cli_test
