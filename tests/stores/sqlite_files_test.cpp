@@ -181,7 +181,7 @@ TEST_F(SqliteFiles, AFileOfAnotherUserIsRefused) {
 
 TEST_F(SqliteFiles, ANewerFormatIsRefusedAndUntouched) {
     create(*open());
-    ASSERT_EQ(ByHand(file()).execute("PRAGMA user_version = 2"), SQLITE_OK);
+    ASSERT_EQ(ByHand(file()).execute("PRAGMA user_version = 3"), SQLITE_OK);
     const auto before = contents_of(folder_.path());
     EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));
     EXPECT_TRUE(contents_of(folder_.path()) == before);

@@ -36,6 +36,8 @@ public:
     /// The prepared form of `sql`, which must stay where it is as long as the connection lives: a literal.
     [[nodiscard]] Result<sqlite3_stmt*> prepared(std::string_view sql);
 
+    /// By the last statement that changes any.
+    [[nodiscard]] int changed_rows() const { return sqlite3_changes(handle_.get()); }
     [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
     /// Whether SQLite itself has met damage. Then nothing more should be written.
     [[nodiscard]] bool damaged() const { return damaged_; }

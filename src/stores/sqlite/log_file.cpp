@@ -306,6 +306,8 @@ const char* vfs_with_spared_syncs() {
     return registered == SQLITE_OK ? ours.zName : nullptr;
 }
 
+bool has_open_log(sqlite3* connection) { return log_of(connection) != nullptr; }
+
 UnsyncedCommits::UnsyncedCommits(sqlite3* connection) : connection_(connection) {
     if (LogFile* file = log_of(connection_)) file->leaves_to_the_next = true;
 }

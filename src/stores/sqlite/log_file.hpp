@@ -23,6 +23,9 @@ namespace holdfast::stores::sqlite {
 /// The name under which SQLite finds these files: for `sqlite3_open_v2`.
 [[nodiscard]] const char* vfs_with_spared_syncs();
 
+/// Whether the connection reads, and would write, through a log.
+[[nodiscard]] bool has_open_log(sqlite3* connection);
+
 /// While it lives, commits of this connection are not synced. Those that follow are, and with them these.
 class UnsyncedCommits {
 public:

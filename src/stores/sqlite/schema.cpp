@@ -19,7 +19,7 @@ namespace holdfast::stores::sqlite {
 namespace {
 
 constexpr std::int64_t our_application = 0x484C4446;  // "HLDF"
-constexpr std::int64_t our_format = 1;
+constexpr std::int64_t our_format = 2;
 
 /// The CREATE statements of schema.sql as SQLite keeps them. An empty line ends a statement there.
 std::set<std::string_view> expected_objects() {
@@ -91,9 +91,9 @@ Result<std::optional<StoreId>> identify(Database& database) {
     if (*application != our_application)
         return fail(Errc::format_unsupported, "the file is a SQLite database of another program");
     if (*format != our_format)
-        return fail(
-            Errc::format_unsupported,
-            fmt::format("the store has format {}, and this Holdfast knows {}; use a newer one", *format, our_format));
+        return fail(Errc::format_unsupported,
+                    fmt::format("the store has format {}, and this Holdfast knows {}; {}", *format, our_format,
+                                *format > our_format ? "use a newer one" : "make a new store"));
     if (auto ours = expect_our_objects(database); !ours) return std::unexpected(ours.error());
     auto store_id = read_store_id(database);
     if (!store_id) return std::unexpected(store_id.error());

@@ -1,5 +1,6 @@
 #include "stores/sqlite/session.hpp"
 
+#include "stores/sqlite/log_file.hpp"
 #include "stores/sqlite/schema.hpp"
 
 #include <utility>
@@ -9,6 +10,14 @@ namespace {
 
 /// Four megabytes: few enough to be read quickly after a crash, many enough to share the checkpoint's syncs.
 constexpr int checkpoint_pages = 2000;
+
+/// Usually SQLite maps nothing, and asking is cheaper than telling.
+Result<void> read_without_mapping(Database& database) {
+    sqlite3_int64 mapped = -1;
+    const int rc = sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_MMAP_SIZE, &mapped);
+    if (rc == SQLITE_OK && mapped == 0) return {};
+    return database.execute("PRAGMA mmap_size = 0");
+}
 
 }  // namespace
 
@@ -33,6 +42,8 @@ Result<std::unique_ptr<Session>> Session::open(const Place& place, Sync sync) {
     // Views and triggers of a file from elsewhere must not call functions with effects.
     sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    // Ours repeat what our own statements say, and are for those of others.
+    sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
     // What does not become a session leaves the log as it was found: moving it needs the gate.
     const auto without = [&](auto result) -> Result<std::unique_ptr<Session>> {
         if (has_log(place)) sqlite3_db_config(database->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
@@ -51,10 +62,10 @@ Result<std::unique_ptr<Session>> Session::open(const Place& place, Sync sync) {
     if (!store_id) return without(std::unexpected(store_id.error()));
     if (!*store_id) return without(nullptr);
 
-    const char* settings = sync == Sync::off
-                               ? "PRAGMA synchronous = OFF; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON"
-                               : "PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON";
+    const char* settings = sync == Sync::off ? "PRAGMA synchronous = OFF; PRAGMA cell_size_check = ON"
+                                             : "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON";
     if (auto set = database->execute(settings); !set) return without(std::unexpected(set.error()));
+    if (auto read = read_without_mapping(*database); !read) return without(std::unexpected(read.error()));
     return std::unique_ptr<Session>(new Session(std::move(*database), **store_id, **before, sync));
 }
 
@@ -69,9 +80,12 @@ Result<void> Session::create(const Place& place, const Clock& clock) {
 
 Result<void> Session::prepare_to_write() {
     if (can_write_) return {};
-    const auto mode = database_.text("PRAGMA journal_mode = WAL");
-    if (!mode) return std::unexpected(mode.error());
-    if (*mode != "wal") return fail(Errc::store_unavailable, "another program keeps SQLite's write-ahead log off");
+    // Who has read through the log need not be told to use one.
+    if (!has_open_log(database_.handle())) {
+        const auto mode = database_.text("PRAGMA journal_mode = WAL");
+        if (!mode) return std::unexpected(mode.error());
+        if (*mode != "wal") return fail(Errc::store_unavailable, "another program keeps SQLite's write-ahead log off");
+    }
     can_write_ = true;
     return {};
 }
