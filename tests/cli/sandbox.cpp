@@ -173,7 +173,8 @@ std::map<std::string, std::string> Sandbox::files() const {
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
         const std::string name = entry.path().lexically_relative(root).string();
         if (name.starts_with("io")) continue;
-        files.emplace(name, entry.is_regular_file() ? content(entry.path()) : "");
+        const bool has_data = entry.is_regular_file() && !name.ends_with("-shm");
+        files.emplace(name, has_data ? content(entry.path()) : "");
     }
     return files;
 }

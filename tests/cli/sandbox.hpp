@@ -91,7 +91,8 @@ public:
     [[nodiscard]] Running start_program(const Args& args, const Environment& more = {});
 
     void write(const std::filesystem::path& path, std::string_view text) const;
-    /// Every file below the root but the outputs, by path, with its content.
+    /// Every file below the root but the outputs, by path, with its content. The index of SQLite's log has none: it is
+    /// built anew from the log by whoever opens the store first.
     [[nodiscard]] std::map<std::string, std::string> files() const;
 
 private:

@@ -99,8 +99,9 @@ constexpr sqlite3_mem_methods memory{take, give_back, resize, size_of, round_up,
 
 }  // namespace
 
-// NOLINTBEGIN(*-reserved-identifier,*-naming): ld's names; `--wrap=ftruncate64` makes SQLite call the first.
+// NOLINTBEGIN(*-reserved-identifier,*-naming): the names of ld's option `--wrap`, which has SQLite call these.
 extern "C" int __real_ftruncate64(int file, off_t size);
+extern "C" int __real_fchown(int file, uid_t owner, gid_t group);
 
 // Who opens a store first cuts the log's index to three bytes, so that nobody takes it for a current one, and then lays
 // out its pages anew, which takes longer than all that is read of the database. An index without its header says the
@@ -114,5 +115,13 @@ extern "C" int __wrap_ftruncate64(int file, off_t size) {
         return __real_ftruncate64(file, size);
     constexpr std::array<char, header> nothing{};
     return pwrite(file, nothing.data(), header, 0) == ssize_t{header} ? 0 : __real_ftruncate64(file, size);
+}
+
+// As root SQLite gives the log and its index to the owner of the database whenever it opens them. Told what it knows,
+// the kernel takes the file for changed all the same, and that goes to the disk with the next sync.
+extern "C" int __wrap_fchown(int file, uid_t owner, gid_t group) {
+    struct stat found{};
+    const bool is_so = fstat(file, &found) == 0 && found.st_uid == owner && found.st_gid == group;
+    return is_so ? 0 : __real_fchown(file, owner, group);
 }
 // NOLINTEND(*-reserved-identifier,*-naming)
