@@ -111,11 +111,13 @@ TEST_F(MysqlGathering, ManyLocksAreWrittenWithStatementsThatTheServerKeeps) {
         for (Request& request : requests) request = renewal(std::get<Acquire>(request));
         EXPECT_THAT(must(store_->apply(requests, soon())), testing::Each(Granted()));
     };
-    granted("a");
-    EXPECT_EQ(count("Prepared_stmt_count"), 3);
-    const int prepared = count("Com_stmt_prepare");
-    granted("b");
-    EXPECT_EQ(count("Com_stmt_prepare") - prepared, 0);
+    // Locks are read first or not, each way with statements of its own. Sooner or later all of them are there.
+    for (int i = 0, before = -1; count("Com_stmt_prepare") != before; ++i) {
+        ASSERT_LT(i, 500);
+        before = count("Com_stmt_prepare");
+        granted(std::to_string(i) + " ");
+    }
+    EXPECT_THAT(count("Prepared_stmt_count"), testing::AllOf(testing::Ge(2), testing::Le(5)));
 }
 
 TEST_F(MysqlGathering, AServerThatKeepsNoStatementsTakesThemAsText) {

@@ -145,6 +145,34 @@ std::expected<void, Failure> Connection::execute(MYSQL_STMT* statement, BoundRow
     return {};
 }
 
+bool Connection::commits_each_statement() const {
+    unsigned int status = 0;
+    mariadb_get_infov(handle_.get(), MARIADB_CONNECTION_SERVER_STATUS, &status);
+    return (status & SERVER_STATUS_AUTOCOMMIT) != 0;
+}
+
+std::expected<void, Failure> Connection::stay_in_transactions(Deadline deadline) {
+    if (!commits_each_statement()) return {};
+    if (auto done = run(Sql("SET SESSION autocommit = 0"), deadline); !done) return std::unexpected(done.error());
+    return {};
+}
+
+std::expected<Answers, Failure> Connection::look(const Sql& sql, Deadline deadline) {
+    if (commits_each_statement()) return run(sql, deadline);
+    // A table that was looked at cannot be altered until then.
+    auto answers = run(Sql(sql) << "; COMMIT", deadline);
+    if (answers)
+        answers->pop_back();
+    else if (usable_ && !run(Sql("ROLLBACK"), deadline))
+        discard();
+    return answers;
+}
+
+bool Connection::is_quiet() const {
+    pollfd listening{mysql_get_socket(handle_.get()), POLLIN | POLLRDHUP, 0};
+    return poll(&listening, 1, 0) == 0;
+}
+
 int Connection::await(int events, Deadline deadline) {
     pollfd waiting{mysql_get_socket(handle_.get()), 0, 0};
     if ((events & MYSQL_WAIT_READ) != 0) waiting.events |= POLLIN;

@@ -65,9 +65,17 @@ public:
     /// One statement without an answer, for all rows or none. The server keeps it, parsed, for the next time.
     [[nodiscard]] std::expected<void, Failure> run(const Sql& statement, BoundRows& rows, Deadline deadline);
 
+    /// From now on every statement belongs to a transaction, which it begins if there is none. Who only looks has to
+    /// end it.
+    [[nodiscard]] std::expected<void, Failure> stay_in_transactions(Deadline deadline);
+    /// `run`, with nothing left open.
+    [[nodiscard]] std::expected<Answers, Failure> look(const Sql& sql, Deadline deadline);
+
     /// Whether it can be used again.
     [[nodiscard]] bool usable() const { return usable_; }
     void discard() { usable_ = false; }
+    /// Whether the server has said nothing since it was asked last, not even that it ended.
+    [[nodiscard]] bool is_quiet() const;
 
     [[nodiscard]] std::string_view server_version() const { return mysql_get_server_info(handle_.get()); }
     /// As in 101106 for 10.11.6.
@@ -78,6 +86,9 @@ public:
 
 private:
     Connection(const Address& address, const Clock& clock);
+
+    /// By what the server said with its last answer.
+    [[nodiscard]] bool commits_each_statement() const;
 
     using Statement = std::unique_ptr<MYSQL_STMT, decltype(&mysql_stmt_close)>;
 

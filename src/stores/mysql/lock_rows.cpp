@@ -34,20 +34,31 @@ void put_lease(Rows& rows, const std::optional<kernel::HeldLease>& held) {
 
 /// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it.
 template <class Rows>
-void put_lock(Rows& rows, const Change& change, const Writing& writing) {
+void put_lock(Rows& rows, const Change& change, const Writing& writing, bool mark) {
     const Record& record = change.record ? *change.record : kernel::blank(change.name);
-    rows.begin();
     rows.value(change.name.text());
     rows.number(record.token.value);
     put_lease(rows, record.held);
-    rows.number(std::int64_t{change.record && writing.sessions.contains(change.name)});
+    rows.number(std::int64_t{mark});
     rows.number(record.seq);
     rows.number(record.changed_at);
     if (change.record)
         rows.value(sealed(record, writing.now));
     else
         rows.no_value();
-    rows.end();
+}
+
+/// What is in the row of a lock until it is replaced. A lock that was never used has none.
+void put_expected(BoundRows& rows, const Memory::Known& lock) {
+    const Record& record = lock.record;
+    const bool is_new = record.seq == 0;
+    rows.number(is_new ? std::int64_t{-1} : static_cast<std::int64_t>(record.seq));
+    rows.number(record.token.value);
+    if (record.held)
+        rows.value(record.held->lease.lock_id.text());
+    else
+        rows.no_value();
+    rows.value(is_new ? base::Bytes() : sealed(record, lock.written_at));
 }
 
 template <class Rows>
@@ -77,10 +88,13 @@ template <class Rows>
 Written<Rows> written(const Writing& writing) {
     Written<Rows> all;
     for (const Change& change : writing.changes) {
-        if (writing.fresh.contains(change.name))
-            put_lock(all.added, change, writing);
-        else if (change.record)
-            put_lock(all.put, change, writing);
+        const bool is_fresh = writing.fresh.contains(change.name);
+        if (is_fresh || change.record) {
+            Rows& rows = is_fresh ? all.added : all.put;
+            rows.begin();
+            put_lock(rows, change, writing, change.record && writing.sessions.contains(change.name));
+            rows.end();
+        }
         for (const AuditEvent& event : change.events) put_event(all.events, event);
     }
     return all;
@@ -89,11 +103,17 @@ Written<Rows> written(const Writing& writing) {
 constexpr Sql::Text insert_locks =
     "INSERT INTO holdfast_locks (name, token, lock_id, holder, operation, reason, acquired_at, expires_at, session, "
     "seq, changed_at, data) VALUES ";
-constexpr Sql::Text replace_locks =
-    " ON DUPLICATE KEY UPDATE token = VALUES(token), lock_id = VALUES(lock_id), holder = VALUES(holder), "
+/// What follows the token.
+constexpr Sql::Text replace_rest =
+    ", lock_id = VALUES(lock_id), holder = VALUES(holder), "
     "operation = VALUES(operation), reason = VALUES(reason), acquired_at = VALUES(acquired_at), "
     "expires_at = VALUES(expires_at), session = VALUES(session), seq = VALUES(seq), "
     "changed_at = VALUES(changed_at), data = VALUES(data)";
+constexpr Sql::Text replace_locks = " ON DUPLICATE KEY UPDATE token = VALUES(token)";
+/// Columns are replaced from left to right, so this sees the row as it was. ~0 is the greatest number that there is.
+constexpr Sql::Text replace_locks_if =
+    " ON DUPLICATE KEY UPDATE token = IF(seq = ? AND token = ? AND lock_id <=> ? AND session = 0 AND data = ?, "
+    "VALUES(token), ~0 + (seq + 1))";
 constexpr Sql::Text insert_events =
     "INSERT INTO holdfast_audit (name, seq, at, event, token, lock_id, holder, actor, reason, data) VALUES ";
 
@@ -112,6 +132,11 @@ Result<std::optional<Unsealed<Record>>> read_lock(const Row& row, const LockName
     return std::move(*record);
 }
 
+Instant not_before(const Record& record, Instant now) {
+    const Instant event = record.changed_at;
+    return event > now && event - now <= slewing ? event : now;
+}
+
 Sql list_of(std::span<const LockName> names) {
     Sql sql("(");
     Comma comma;
@@ -123,20 +148,48 @@ Sql statements_for(const Writing& writing) {
     const auto [added, put, events] = written<TextRows>(writing);
     Sql sql;
     if (!added.sql().empty()) sql << insert_locks << added.sql() << "; ";
-    if (!put.sql().empty()) sql << insert_locks << put.sql() << replace_locks << "; ";
+    if (!put.sql().empty()) sql << insert_locks << put.sql() << replace_locks << replace_rest << "; ";
     if (!events.sql().empty()) sql << insert_events << events.sql() << "; ";
     return sql;
 }
 
 std::vector<BoundStatement> bound_statements_for(const Writing& writing) {
     static const Sql add = Sql(insert_locks) << "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    static const Sql replace = Sql(add) << replace_locks;
+    static const Sql replace = Sql(add) << replace_locks << replace_rest;
     static const Sql add_event = Sql(insert_events) << "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     auto [added, put, events] = written<BoundRows>(writing);
     std::vector<BoundStatement> statements;
     if (added.count() != 0) statements.emplace_back(add, std::move(added));
     if (put.count() != 0) statements.emplace_back(replace, std::move(put));
     if (events.count() != 0) statements.emplace_back(add_event, std::move(events));
+    return statements;
+}
+
+std::vector<BoundStatement> bound_statements_for(const Writing& writing, std::span<const Memory::Known> before) {
+    // What is asked for each row hangs on a column of that row: the answer to anything else would be kept for the next.
+    // The queue is looked at when all rows are locked, by the next statement.
+    static const Sql replace =
+        Sql("SET STATEMENT innodb_lock_wait_timeout = 0 FOR ")
+        << insert_locks
+        << "(?, ?, ?, ?, ?, ?, ?, ?, IF(? AND EXISTS (SELECT 1 FROM holdfast_audit a FORCE INDEX "
+           "(PRIMARY) WHERE a.name = holdfast_locks.name), ~0 + (token + 1), 0), ?, ?, ?)"
+        << replace_locks_if << replace_rest;
+    static const Sql add_events = Sql(insert_events)
+                                  << "(?, ?, ?, ?, IF(EXISTS (SELECT 1 FROM holdfast_queue q FORCE INDEX (PRIMARY) "
+                                     "WHERE q.name = holdfast_audit.name), ~0 + (seq + 1), ?), ?, ?, ?, ?, ?)";
+    BoundRows rows;
+    BoundRows events;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const Change& change = writing.changes[i];
+        rows.begin();
+        put_lock(rows, change, writing, before[i].record.seq == 0);
+        put_expected(rows, before[i]);
+        rows.end();
+        for (const AuditEvent& event : change.events) put_event(events, event);
+    }
+    std::vector<BoundStatement> statements;
+    statements.emplace_back(replace, std::move(rows));
+    statements.emplace_back(add_events, std::move(events));
     return statements;
 }
 

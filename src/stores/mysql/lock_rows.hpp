@@ -3,6 +3,7 @@
 #include "stores/batch/batch.hpp"
 #include "stores/batch/sealed.hpp"
 #include "stores/mysql/connection.hpp"
+#include "stores/mysql/memory.hpp"
 #include "stores/mysql/rows.hpp"
 
 #include <optional>
@@ -32,11 +33,18 @@ inline constexpr Sql::Text select_lock_quickly = "SELECT l.name, l.token, l.lock
 [[nodiscard]] Result<std::optional<Unsealed<kernel::Record>>> read_lock(const Row& row, const LockName& name,
                                                                         const Judging& judging);
 
+/// A guess of the clock was a moment ahead when the lock was changed last. Its events stay in the order of time; that
+/// cannot end its lease early, which counts from that moment. In a batch with other locks it could end theirs.
+[[nodiscard]] Instant not_before(const kernel::Record& record, Instant now);
+
 /// The names as a list in parentheses.
 [[nodiscard]] Sql list_of(std::span<const LockName> names);
 
 /// Whether a stored lease depends on a session.
 [[nodiscard]] inline bool session_in(const Row& row) { return row.number(4) != 0; }
+
+/// From so many on it is worth a round trip more for each statement that the server need not parse them.
+inline constexpr std::size_t changes_to_bind = 4;
 
 /// What is to be written.
 struct Writing {
@@ -56,6 +64,11 @@ struct BoundStatement {
     BoundRows rows;
 };
 [[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing);
+/// The same for locks that nobody has read, which fail (`Failure::out_of_range`) if one of them is not there exactly as
+/// in `before`, which has one for each change; if one that was never used has a history; or if somebody waits for one.
+/// They wait for nobody. For a server that takes rows.
+[[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing,
+                                                               std::span<const Memory::Known> before);
 
 /// Statements, each with its `;`, that remove the events that are to go. To be run behind those that write the others.
 [[nodiscard]] Sql cut_events(std::span<const Change> changes);

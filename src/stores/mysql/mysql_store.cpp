@@ -3,6 +3,7 @@
 #include "kernel/step.hpp"
 #include "stores/batch/gathering.hpp"
 #include "stores/mysql/examine.hpp"
+#include "stores/mysql/guess.hpp"
 #include "stores/mysql/pool.hpp"
 #include "stores/mysql/reading.hpp"
 #include "stores/mysql/schema.hpp"
@@ -44,6 +45,7 @@ public:
             case Remedy::one_by_one:
             case Remedy::wait:
             case Remedy::look_closely:
+            case Remedy::look:
             case Remedy::none: return false;
         }
         return false;
@@ -172,28 +174,61 @@ private:
     std::expected<std::vector<Reply>, Setback> apply_with(const SessionView& sessions,
                                                           std::span<const Request> requests, Deadline deadline,
                                                           Busy busy) {
-        const auto failed = [](Error error) { return std::unexpected(Setback{std::move(error)}); };
+        std::shared_ptr<const Doubt> doubt;
+        Error unknown{Errc::outcome_unknown, ""};
+        // Once it may have been done, nothing that happens later says that it was not.
+        const auto failed = [&](Error error) { return std::unexpected(Setback{doubt ? unknown : std::move(error)}); };
         const auto store_id = existing(deadline);
         if (!store_id) return failed(store_id.error());
-        Batch batch(requests, sessions_ ? Claims::dropped : Claims::kept);
         Persistence persistence;
         while (true) {
-            auto connection = persistence.wants_fresh_connection() ? pool_.take_fresh(deadline) : pool_.take(deadline);
+            const bool wants_fresh = doubt || persistence.wants_fresh_connection();
+            auto connection = wants_fresh ? pool_.take_fresh(deadline) : pool_.take(deadline);
             if (!connection) return failed(connection.error());
-            const ServerFacts facts = pool_.facts();
-            auto replies = Transaction(**connection, batch, facts, sessions, clock_, deadline, busy).run(*store_id);
-            if (replies) {
-                waiting_.wake(batch.changes());
-                return std::move(*replies);
-            }
+            auto replies = apply_once(**connection, sessions, *store_id, requests, deadline, busy, doubt.get());
+            if (replies && doubt && !std::ranges::all_of(*replies, &Reply::has_value)) return failed(unknown);
+            if (replies) return std::move(*replies);
             const Trouble& trouble = replies.error();
-            if (trouble.remedy == Remedy::wait) return std::unexpected(Setback{trouble.error, true, trouble.busy});
+            if (trouble.remedy == Remedy::look && !doubt && !deadline.passed(clock_)) {
+                doubt = trouble.doubt;
+                unknown = trouble.error;
+                continue;
+            }
+            if (doubt && trouble.remedy == Remedy::one_by_one) return failed(unknown);
+            if (trouble.remedy == Remedy::wait && !doubt)
+                return std::unexpected(Setback{trouble.error, true, trouble.busy});
             if (trouble.remedy == Remedy::one_by_one && requests.size() == 1)
                 return std::vector<Reply>{std::unexpected(trouble.error)};
             if (trouble.remedy == Remedy::one_by_one) return apply_each(sessions, requests, deadline, busy);
             if (deadline.passed(clock_) || !persistence.goes_on(trouble.remedy, connection->used_before()))
                 return failed(trouble.error);
         }
+    }
+
+    std::expected<std::vector<Reply>, Trouble> apply_once(Connection& connection, const SessionView& sessions,
+                                                          const StoreId& store_id, std::span<const Request> requests,
+                                                          Deadline deadline, Busy busy, const Doubt* doubt) {
+        const ServerFacts facts = pool_.facts();
+        // On a connection that has ended already a guess would only leave a doubt.
+        if (!sessions_ && doubt == nullptr && !deadline.passed(clock_) && connection.is_quiet()) {
+            if (auto guess = Guess::make(knowledge_, requests, store_id, facts, clock_)) {
+                auto replies = guess->run(connection, deadline);
+                if (replies && *replies) waiting_.wake(guess->changes());
+                if (replies) return std::move(*replies);
+            }
+        }
+        Batch batch(requests, sessions_ ? Claims::dropped : Claims::kept);
+        // Who is in doubt waits for the rows, which his own transaction may still have.
+        Transaction transaction(connection, batch, facts, sessions, clock_, deadline,
+                                doubt == nullptr ? busy : Busy::wait, doubt);
+        auto replies = transaction.run(store_id);
+        if (!replies) return replies;
+        waiting_.wake(batch.changes());
+        if (sessions_) return replies;
+        const Sight& sight = transaction.sight();
+        knowledge_.clock.saw(sight.time, sight.sent, sight.received);
+        learn(knowledge_.locks, requests, *replies, batch.changes(), transaction.decided_at());
+        return replies;
     }
 
     /// The store, which is created if it was never there.
@@ -236,11 +271,11 @@ private:
         const auto known = known_id();
         auto connection = pool_.take(deadline);
         if (!connection) return std::unexpected(connection.error());
-        auto answers = (*connection)->run(packet, deadline);
+        auto answers = (*connection)->look(packet, deadline);
         if (!answers && answers.error().lost() && connection->used_before() && !deadline.passed(clock_)) {
             auto fresh = pool_.take_fresh(deadline);
             if (!fresh) return std::unexpected(fresh.error());
-            answers = (*fresh)->run(packet, deadline);
+            answers = (*fresh)->look(packet, deadline);
             return seen_in(answers, known, **fresh, deadline);
         }
         return seen_in(answers, known, **connection, deadline);
@@ -261,7 +296,7 @@ private:
     }
 
     Result<Seen> without_store(Connection& connection, Deadline deadline) {
-        auto answers = connection.run(Sql("SELECT ") << now_of(clock_), deadline);
+        auto answers = connection.look(Sql("SELECT ") << now_of(clock_), deadline);
         if (!answers) return std::unexpected(error_of(answers.error(), "read the server's clock"));
         const auto row = answers->front().next();
         return Seen{false, {Instant{milliseconds{row ? row->number(0) : 0}}}, {}};
@@ -281,8 +316,9 @@ private:
     Pool pool_;
     std::optional<SessionLocks> sessions_{};  ///< With `?session=on`.
     Waiting waiting_{};
-    Gathering gathering_;  ///< Used without sessions.
-    Standing standing_{};  ///< As it was when the store was opened.
+    Knowledge knowledge_{};  ///< Used without sessions.
+    Gathering gathering_;    ///< Used without sessions.
+    Standing standing_{};    ///< As it was when the store was opened.
 
     mutable std::mutex mutex_;
     std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Of the store that was seen first.

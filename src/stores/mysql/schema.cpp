@@ -14,7 +14,6 @@ std::string_view mysql_schema() { return mysql::schema_text; }
 namespace holdfast::stores::mysql {
 namespace {
 
-constexpr std::int64_t our_format = 1;
 constexpr int attempts = 10;
 
 }  // namespace
@@ -46,7 +45,7 @@ Result<Identity> identity_in(const Row& row) {
 }
 
 Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline) {
-    auto answers = connection.run(identity_query(clock), deadline);
+    auto answers = connection.look(identity_query(clock), deadline);
     if (!answers && answers.error().no_such_table()) return std::nullopt;
     if (!answers) return std::unexpected(error_of(answers.error(), "read the store's identity"));
     return identity_in(answers->front());
@@ -59,7 +58,7 @@ Result<Identity> create(Connection& connection, const Clock& clock, Deadline dea
     Sql sql{Sql::Text(schema_text)};
     sql << "INSERT IGNORE INTO holdfast_meta (id, format, store_id, created_at) SELECT 1, " << our_format << ", ";
     sql.value(StoreId::random().text());
-    sql << ", " << now_of(clock) << " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM holdfast_locks)";
+    sql << ", " << now_of(clock) << " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM holdfast_locks); COMMIT";
     for (int attempt = 0; attempt < attempts; ++attempt) {
         const auto made = connection.run(sql, deadline);
         // Creators can be in each other's way, also in ways that IF NOT EXISTS does not cover (1050, TiDB).

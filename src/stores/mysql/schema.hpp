@@ -7,6 +7,8 @@
 
 namespace holdfast::stores::mysql {
 
+inline constexpr std::int64_t our_format = 1;
+
 /// What every packet that reads the tables asks for, in one statement: the time, and whose tables they are.
 [[nodiscard]] Sql identity_query(const Clock& clock);
 /// Its columns, for statements that ask for more. They are to call the table `m`, and to want its row with the id 1.

@@ -17,9 +17,6 @@ constexpr std::size_t names_in_list = 500;
 /// Keeps packets far below what servers accept.
 constexpr std::size_t changes_in_packet = 100;
 
-/// From so many on it is worth a round trip more for each statement that the server need not parse them.
-constexpr std::size_t changes_to_bind = 4;
-
 /// Clocks of the nodes of a cluster differ by less.
 constexpr milliseconds clock_difference{5000};
 
@@ -68,10 +65,15 @@ std::expected<std::vector<Reply>, Trouble> Transaction::attempt(const StoreId& e
     look_ = look;
     bound_.clear();
     new_.clear();
+    doubted_.reset();
     if (auto done = read(expected); !done) {
         // Whoever looks once more begins a transaction, which ends this one.
         if (done.error().remedy != Remedy::look_closely) roll_back();
         return std::unexpected(done.error());
+    }
+    if (auto end = resolved()) {
+        roll_back();
+        return std::move(*end);
     }
     std::vector<Reply> replies = batch_.run(now_, facts_.many_clocks() ? clock_difference : milliseconds{0});
     if (batch_.changes().empty()) {
@@ -97,7 +99,9 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     const std::size_t lists = lock_rows(sql, names);
     sql << "; " << Queues::first_look(wanted, clock_);
     open_ = true;
+    sight_.sent = host_clock().boottime();
     auto answers = connection_.run(sql, deadline_);
+    sight_.received = host_clock().boottime();
     if (!answers) return std::unexpected(after_reading(answers.error()));
 
     Queues queues;
@@ -106,7 +110,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     if (!*identity || (*identity)->store_id != expected) return std::unexpected(Trouble{Remedy::none, gone()});
     // Who may write to it all the same must not: the locks are granted elsewhere by now.
     if ((*identity)->read_only) return std::unexpected(Trouble{Remedy::none, became_read_only()});
-    now_ = (*identity)->now;
+    now_ = sight_.time = (*identity)->now;
     const Judging judging{now_, facts_.many_clocks() ? clock_difference : slewing};
 
     if (!queues.seen_all()) {
@@ -127,6 +131,9 @@ Transaction::Done Transaction::read(const StoreId& expected) {
                 batch_.found(*name, std::unexpected(record.error()));
                 continue;
             }
+            if (*record && names.size() == 1) now_ = not_before((*record)->value, now_);
+            if (*record && doubt_ != nullptr && doubt_->name == *name)
+                doubted_ = {(*record)->value.seq, (*record)->value.chain};
             if (*record) judge_session(*row, wanted[static_cast<std::size_t>(name - names.begin())], (*record)->value);
             LockView view{.record = *record ? std::move((*record)->value) : kernel::blank(*name),
                           .moved = *record && (*record)->moved};
@@ -137,6 +144,14 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     if (missing.empty()) return {};
     const std::vector<LockName> without_row(missing.begin(), missing.end());
     return look_ == Look::quick ? take_for_new(without_row) : look_again(without_row);
+}
+
+std::optional<std::expected<std::vector<Reply>, Trouble>> Transaction::resolved() const {
+    // The rows are ours: what is not there now cannot come any more once we have changed them.
+    if (doubt_ == nullptr || !doubted_ || doubted_->seq < doubt_->seq) return std::nullopt;
+    if (doubted_->seq == doubt_->seq && doubted_->chain == doubt_->chain) return doubt_->replies;
+    return std::unexpected(
+        Trouble{Remedy::none, {Errc::outcome_unknown, "others have changed the lock since it may have been changed"}});
 }
 
 std::size_t Transaction::lock_rows(Sql& sql, std::span<const LockName> names) const {
@@ -183,7 +198,7 @@ Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
             sql.value(name.text()) << ")";
         }
     }
-    const auto made = connection_.run(sql, deadline_);
+    const auto made = connection_.run(sql << "; COMMIT", deadline_);
     if (!made) return std::unexpected(after_reading(made.error()));
     open_ = false;
     return std::unexpected(Trouble{Remedy::go_on, {Errc::store_unavailable, "others keep changing the locks"}});

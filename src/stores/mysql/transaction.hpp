@@ -6,11 +6,20 @@
 #include "stores/mysql/session_locks.hpp"
 
 #include <expected>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
 namespace holdfast::stores::mysql {
+
+/// A batch that may have been committed, or not. All of it or nothing, so one of its locks shows which.
+struct Doubt {
+    LockName name;
+    std::uint64_t seq = 0;  ///< Of the last event that the lock would have,
+    Digest chain{};         ///< and its hash.
+    std::vector<Reply> replies{};
+};
 
 /// Why an attempt gave no replies, and what may be done about it.
 struct Trouble {
@@ -22,10 +31,19 @@ struct Trouble {
         one_by_one,  ///< One lock of the batch spoils it. Nothing was changed.
         wait,  ///< Somebody else has locked rows of the batch, and nobody was to wait for them. Nothing was changed.
         look_closely,  ///< What a quick look showed does not tell what is there. Nothing was changed.
+        look,          ///< Nobody knows whether it was committed: `doubt` says what to look for.
     };
     Remedy remedy = Remedy::none;
     Error error;
-    std::vector<LockName> busy{};  ///< Whose rows they are, if that is known.
+    std::vector<LockName> busy{};          ///< Whose rows they are, if that is known.
+    std::shared_ptr<const Doubt> doubt{};  ///< Shared, since a Trouble is copied and replies are many.
+};
+
+/// A moment of the server's clock, and between which of ours it was.
+struct Sight {
+    Instant time{};
+    Boottime sent{};
+    Boottime received{};
 };
 
 /// What to do about rows that somebody else has locked.
@@ -39,20 +57,32 @@ enum class Look { quick, close };
 class Transaction {
 public:
     Transaction(Connection& connection, Batch& batch, const ServerFacts& facts, const SessionView& sessions,
-                const Clock& clock, Deadline deadline, Busy busy)
+                const Clock& clock, Deadline deadline, Busy busy, const Doubt* doubt = nullptr)
         : connection_(connection),
           batch_(batch),
           facts_(facts),
           sessions_(sessions),
           clock_(clock),
           deadline_(deadline),
-          busy_(busy) {}
+          busy_(busy),
+          doubt_(doubt) {}
 
-    /// In the store `expected` and no other.
+    /// In the store `expected` and no other. With a doubt, which is about the same batch, its replies if it was
+    /// committed; `outcome_unknown` if that cannot be told any more.
     [[nodiscard]] std::expected<std::vector<Reply>, Trouble> run(const StoreId& expected);
+
+    /// What the server's clock showed when the locks were read.
+    [[nodiscard]] const Sight& sight() const { return sight_; }
+    /// By what clock it was decided.
+    [[nodiscard]] Instant decided_at() const { return now_; }
 
 private:
     using Done = std::expected<void, Trouble>;
+    /// The last event of a lock.
+    struct Mark {
+        std::uint64_t seq = 0;
+        Digest chain{};
+    };
 
     [[nodiscard]] std::expected<std::vector<Reply>, Trouble> attempt(const StoreId& expected, Look look);
     [[nodiscard]] Done read(const StoreId& expected);
@@ -65,6 +95,9 @@ private:
     [[nodiscard]] Done look_again(const std::vector<LockName>& names);
     [[nodiscard]] Done write();
     void roll_back();
+
+    /// How the doubt ends, if the rows show it.
+    [[nodiscard]] std::optional<std::expected<std::vector<Reply>, Trouble>> resolved() const;
 
     /// A record as it counts: a lease that has lost its session is over.
     void judge_session(const Row& row, const Wanted& wanted, kernel::Record& record);
@@ -83,8 +116,11 @@ private:
     const Clock& clock_;
     const Deadline deadline_;
     const Busy busy_;
+    const Doubt* const doubt_;  ///< Null without one.
     Look look_ = Look::quick;
+    Sight sight_{};
     Instant now_{};
+    std::optional<Mark> doubted_{};       ///< Where the lock of the doubt is, if it has a record.
     std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
     std::set<LockName> new_{};            ///< Locks that had no row.
     bool open_ = false;                   ///< The server may have a transaction of ours.

@@ -1,0 +1,66 @@
+#include "stores/mysql/expect.hpp"
+
+namespace holdfast::stores::mysql {
+namespace {
+
+/// ~0 is the greatest number that there is. What is counted keeps the sum from being computed before it is needed.
+constexpr Sql::Text or_fail = ", 0, ~0 + (COUNT(*) + 1)) FROM ";
+
+Sql is_exactly(const Memory::Known& lock) {
+    const kernel::Record& record = lock.record;
+    Sql sql("(name = ");
+    sql.value(record.name.text()) << " AND seq = " << record.seq << " AND token = " << record.token.value
+                                  << " AND session = 0 AND lock_id ";
+    if (record.held)
+        (sql << "= ").value(record.held->lease.lock_id.text());
+    else
+        sql << "IS NULL";
+    return (sql << " AND data = ").value(sealed(record, lock.written_at)) << ")";
+}
+
+Sql no_queue(const Writing& writing) {
+    std::vector<LockName> names;
+    for (const Change& change : writing.changes) names.push_back(change.name);
+    return Sql(" AND NOT EXISTS (SELECT 1 FROM holdfast_queue FORCE INDEX (PRIMARY) WHERE name IN ")
+           << list_of(names) << ")";
+}
+
+Sql no_history(const Writing& writing) {
+    std::vector<LockName> fresh;
+    std::uint64_t events = 0;
+    for (const Change& change : writing.changes) {
+        if (!writing.fresh.contains(change.name)) continue;
+        fresh.push_back(change.name);
+        events += change.events.size();
+    }
+    if (fresh.empty()) return {};
+    return Sql(" AND (SELECT COUNT(*) FROM holdfast_audit FORCE INDEX (PRIMARY) WHERE name IN ")
+           << list_of(fresh) << ") = " << events;
+}
+
+}  // namespace
+
+Sql expect_locks(std::span<const Memory::Known> locks) {
+    std::int64_t count = 0;
+    Sql rows;
+    for (const Memory::Known& lock : locks) {
+        if (lock.record.seq == 0) continue;
+        if (count++ != 0) rows << " OR ";
+        rows << is_exactly(lock);
+    }
+    if (count == 0) return {};
+    return Sql("SELECT IF(COUNT(*) = ") << count << or_fail << "holdfast_locks FORCE INDEX (PRIMARY) WHERE " << rows
+                                        << " FOR UPDATE NOWAIT; ";
+}
+
+Sql expect_store(const StoreId& store_id, const Window& window, const Clock& clock, const Writing* as_text) {
+    Sql sql("SELECT IF(COUNT(*) = 1");
+    sql << or_fail << "holdfast_meta WHERE id = 1 AND format = " << our_format << " AND store_id = ";
+    // As text it is 0 or OFF, which depends on the version.
+    sql.value(store_id.text()) << " AND CONCAT(@@global.read_only) IN ('0', 'OFF') AND " << now_of(clock) << " BETWEEN "
+                               << window.earliest << " AND " << window.latest;
+    if (as_text != nullptr) sql << no_queue(*as_text) << no_history(*as_text);
+    return sql << "; ";
+}
+
+}  // namespace holdfast::stores::mysql
