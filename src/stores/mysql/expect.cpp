@@ -1,5 +1,7 @@
 #include "stores/mysql/expect.hpp"
 
+#include "stores/mysql/schema.hpp"
+
 namespace holdfast::stores::mysql {
 namespace {
 
@@ -53,14 +55,16 @@ Sql expect_locks(std::span<const Memory::Known> locks) {
                                         << " FOR UPDATE NOWAIT; ";
 }
 
-Sql expect_store(const StoreId& store_id, const Window& window, const Clock& clock, const Writing* as_text) {
+Sql expect_rest(const Writing& writing, const Expected& expected) {
     Sql sql("SELECT IF(COUNT(*) = 1");
-    sql << or_fail << "holdfast_meta WHERE id = 1 AND format = " << our_format << " AND store_id = ";
-    // As text it is 0 or OFF, which depends on the version.
-    sql.value(store_id.text()) << " AND CONCAT(@@global.read_only) IN ('0', 'OFF') AND " << now_of(clock) << " BETWEEN "
-                               << window.earliest << " AND " << window.latest;
-    if (as_text != nullptr) sql << no_queue(*as_text) << no_history(*as_text);
-    return sql << "; ";
+    sql << or_fail << "holdfast_meta WHERE " << is_store << "store_id = ";
+    sql.value(expected.store_id.text()) << " AND ";
+    if (expected.judged)
+        sql << *expected.judged;
+    else
+        sql << now_of_server;
+    return sql << " BETWEEN " << expected.window.earliest << " AND " << expected.window.latest << no_queue(writing)
+               << no_history(writing) << "; ";
 }
 
 }  // namespace holdfast::stores::mysql

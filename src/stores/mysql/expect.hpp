@@ -1,9 +1,6 @@
 #pragma once
 
-#include "stores/batch/server_clock.hpp"
 #include "stores/mysql/lock_rows.hpp"
-#include "stores/mysql/memory.hpp"
-#include "stores/mysql/schema.hpp"
 
 /// Statements, each with its `;`, that end in an error (`Failure::out_of_range`) if something is not as expected. That
 /// is the only thing that keeps the server from running those behind them in the same packet.
@@ -13,12 +10,8 @@ namespace holdfast::stores::mysql {
 /// nobody is waited for. Nothing if there are none.
 [[nodiscard]] Sql expect_locks(std::span<const Memory::Known> locks);
 
-/// The store is this one, its server may be written to, and the time is within `window`. To be run behind what locks
-/// the rows.
-///
-/// And of what was written as text, which asks for nothing itself: nobody waits for those locks, and the fresh ones
-/// have no history beside that.
-[[nodiscard]] Sql expect_store(const StoreId& store_id, const Window& window, const Clock& clock,
-                               const Writing* as_text);
+/// Everything else is as expected; nobody waits for the locks that were written, and the fresh ones have no history
+/// beside that. To be run behind what locks the rows.
+[[nodiscard]] Sql expect_rest(const Writing& writing, const Expected& expected);
 
 }  // namespace holdfast::stores::mysql

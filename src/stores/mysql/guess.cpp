@@ -38,8 +38,8 @@ std::optional<Guess> Guess::make(Knowledge& knowledge, std::span<const Request> 
     Batch batch(requests);
     if (!arrival || batch.wanted().size() > most_changes) return std::nullopt;
 
-    Guess guess(knowledge, expected, clock);
-    guess.now_ = clock.judges().value_or(*arrival);
+    Guess guess(knowledge, {.store_id = expected, .judged = clock.judges()});
+    guess.now_ = guess.expected_.judged.value_or(*arrival);
     for (const Wanted& wanted : batch.wanted()) {
         auto lock = knowledge.locks.guess(wanted.name);
         if (!lock) return std::nullopt;
@@ -47,7 +47,8 @@ std::optional<Guess> Guess::make(Knowledge& knowledge, std::span<const Request> 
         guess.now_ = not_before(lock->record, guess.now_);
         guess.before_.push_back(std::move(*lock));
     }
-    guess.window_ = ServerClock::window_for(guess.now_);
+    Window& window = guess.expected_.window;
+    window = ServerClock::window_for(guess.now_);
     for (const Memory::Known& lock : guess.before_) {
         if (lock.record.seq == 0) guess.fresh_.insert(guess.fresh_.end(), lock.record.name);
         if (lock.record.changed_at > guess.now_) return std::nullopt;
@@ -55,7 +56,7 @@ std::optional<Guess> Guess::make(Knowledge& knowledge, std::span<const Request> 
             // Whether it has run out is not guessed: the server's clock says so, when the row is ours.
             const Instant expires_at = lock.record.held->lease.expires_at;
             if (expires_at <= guess.now_) return std::nullopt;
-            guess.window_.latest = std::min(guess.window_.latest, expires_at - std::chrono::milliseconds{1});
+            window.latest = std::min(window.latest, expires_at - std::chrono::milliseconds{1});
         }
         batch.found(lock.record.name, LockView{.record = lock.record});
     }
@@ -68,17 +69,16 @@ std::optional<Guess> Guess::make(Knowledge& knowledge, std::span<const Request> 
 std::optional<Guess::Setback> Guess::write(Connection& connection, Deadline deadline) const {
     const std::set<LockName> no_sessions;
     const Writing writing{changes_, now_, no_sessions, fresh_};
-    const bool binds = changes_.size() >= changes_to_bind && connection.takes_rows();
     Sql packet;
-    if (binds) {
+    if (changes_.size() >= changes_to_bind && connection.takes_rows()) {
         if (auto done = connection.stay_in_transactions(deadline); !done) return Setback{done.error()};
-        for (auto& [text, rows] : bound_statements_for(writing, before_))
+        for (auto& [text, rows] : bound_statements_for(writing, before_, expected_))
             if (auto done = connection.run(text, rows, deadline); !done) return Setback{done.error()};
     } else {
         // The rows that are there are locked first, in the order of their key, as by those who read.
-        packet << "START TRANSACTION; " << expect_locks(before_) << statements_for(writing);
+        packet << "START TRANSACTION; " << expect_locks(before_) << statements_for(writing)
+               << expect_rest(writing, expected_);
     }
-    packet << expect_store(store_id_, window_, *clock_, binds ? nullptr : &writing);
     // Values are hexadecimal, so this counts the statements.
     const auto commit = static_cast<std::size_t>(std::ranges::count(packet.packet(), ';'));
     const auto answers = connection.run(packet << "COMMIT", deadline);

@@ -33,8 +33,7 @@ public:
     [[nodiscard]] const std::vector<Change>& changes() const { return changes_; }
 
 private:
-    Guess(Knowledge& knowledge, const StoreId& expected, const Clock& clock)
-        : knowledge_(&knowledge), clock_(&clock), store_id_(expected) {}
+    Guess(Knowledge& knowledge, Expected expected) : knowledge_(&knowledge), expected_(expected) {}
 
     /// Why it was not written, and whether it may have been all the same.
     struct Setback {
@@ -46,10 +45,8 @@ private:
     void was_wrong(const Failure& failure);
 
     Knowledge* knowledge_;
-    const Clock* clock_;
-    StoreId store_id_;
-    Instant now_{};    ///< By which it was decided.
-    Window window_{};  ///< By when it may be written.
+    Expected expected_;
+    Instant now_{};  ///< By which it was decided.
     std::vector<Reply> replies_{};
     std::vector<Change> changes_{};
     std::vector<Memory::Known> before_{};  ///< What it takes for granted, for each change.

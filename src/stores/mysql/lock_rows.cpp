@@ -1,6 +1,7 @@
 #include "stores/mysql/lock_rows.hpp"
 
 #include "kernel/step.hpp"
+#include "stores/mysql/schema.hpp"
 
 #include <utility>
 
@@ -62,12 +63,24 @@ void put_expected(BoundRows& rows, const Memory::Known& lock) {
 }
 
 template <class Rows>
-void put_event(Rows& rows, const AuditEvent& event) {
+void put_expected(Rows& rows, const Expected& expected) {
+    rows.value(expected.store_id.text());
+    if (expected.judged)
+        rows.number(*expected.judged);
+    else
+        rows.no_number();
+    rows.number(expected.window.earliest);
+    rows.number(expected.window.latest);
+}
+
+template <class Rows>
+void put_event(Rows& rows, const AuditEvent& event, const Expected* expected = nullptr) {
     rows.begin();
     rows.value(event.name.text());
     rows.number(event.seq);
     rows.number(event.at);
     rows.value(name_of(event.kind));
+    if (expected != nullptr) put_expected(rows, *expected);
     rows.number(event.token.value);
     rows.value(event.lock_id.text());
     rows.value(event.holder.text);
@@ -165,18 +178,22 @@ std::vector<BoundStatement> bound_statements_for(const Writing& writing) {
     return statements;
 }
 
-std::vector<BoundStatement> bound_statements_for(const Writing& writing, std::span<const Memory::Known> before) {
+std::vector<BoundStatement> bound_statements_for(const Writing& writing, std::span<const Memory::Known> before,
+                                                 const Expected& expected) {
     // What is asked for each row hangs on a column of that row: the answer to anything else would be kept for the next.
-    // The queue is looked at when all rows are locked, by the next statement.
+    // What has to be so when all rows are locked is for the next statement to ask.
     static const Sql replace =
         Sql("SET STATEMENT innodb_lock_wait_timeout = 0 FOR ")
         << insert_locks
         << "(?, ?, ?, ?, ?, ?, ?, ?, IF(? AND EXISTS (SELECT 1 FROM holdfast_audit a FORCE INDEX "
            "(PRIMARY) WHERE a.name = holdfast_locks.name), ~0 + (token + 1), 0), ?, ?, ?)"
         << replace_locks_if << replace_rest;
-    static const Sql add_events = Sql(insert_events)
-                                  << "(?, ?, ?, ?, IF(EXISTS (SELECT 1 FROM holdfast_queue q FORCE INDEX (PRIMARY) "
-                                     "WHERE q.name = holdfast_audit.name), ~0 + (seq + 1), ?), ?, ?, ?, ?, ?)";
+    static const Sql add_events =
+        Sql(insert_events)
+        << "(?, ?, ?, ?, IF(NOT EXISTS (SELECT 1 FROM holdfast_meta WHERE " << is_store << "store_id = ? AND IFNULL(?, "
+        << now_of_server
+        << ") BETWEEN ? AND ?) OR EXISTS (SELECT 1 FROM holdfast_queue q FORCE INDEX (PRIMARY) WHERE "
+           "q.name = holdfast_audit.name), ~0 + (seq + 1), ?), ?, ?, ?, ?, ?)";
     BoundRows rows;
     BoundRows events;
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -185,7 +202,7 @@ std::vector<BoundStatement> bound_statements_for(const Writing& writing, std::sp
         put_lock(rows, change, writing, before[i].record.seq == 0);
         put_expected(rows, before[i]);
         rows.end();
-        for (const AuditEvent& event : change.events) put_event(events, event);
+        for (const AuditEvent& event : change.events) put_event(events, event, &expected);
     }
     std::vector<BoundStatement> statements;
     statements.emplace_back(replace, std::move(rows));

@@ -2,6 +2,7 @@
 
 #include "stores/batch/batch.hpp"
 #include "stores/batch/sealed.hpp"
+#include "stores/batch/server_clock.hpp"
 #include "stores/mysql/connection.hpp"
 #include "stores/mysql/memory.hpp"
 #include "stores/mysql/rows.hpp"
@@ -64,11 +65,19 @@ struct BoundStatement {
     BoundRows rows;
 };
 [[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing);
+
+/// What has to be so when all rows are locked.
+struct Expected {
+    StoreId store_id;
+    Window window{};                  ///< In which the time has to be.
+    std::optional<Instant> judged{};  ///< The time, if the server's clock does not say it.
+};
 /// The same for locks that nobody has read, which fail (`Failure::out_of_range`) if one of them is not there exactly as
-/// in `before`, which has one for each change; if one that was never used has a history; or if somebody waits for one.
-/// They wait for nobody. For a server that takes rows.
+/// in `before`, which has one for each change; if one that was never used has a history; if somebody waits for one; or
+/// if something else is not as expected. They wait for nobody. For a server that takes rows, and changes with events.
 [[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing,
-                                                               std::span<const Memory::Known> before);
+                                                               std::span<const Memory::Known> before,
+                                                               const Expected& expected);
 
 /// Statements, each with its `;`, that remove the events that are to go. To be run behind those that write the others.
 [[nodiscard]] Sql cut_events(std::span<const Change> changes);

@@ -8,6 +8,10 @@
 namespace holdfast::stores::mysql {
 
 inline constexpr std::int64_t our_format = 1;
+/// Of a row of `holdfast_meta`: a store of our format, on a server that may be written to; a condition is to follow.
+/// As text the last is 0 or OFF, which depends on the version.
+inline constexpr Sql::Text is_store = "id = 1 AND format = 1 AND CONCAT(@@global.read_only) IN ('0', 'OFF') AND ";
+static_assert(our_format == 1);
 
 /// What every packet that reads the tables asks for, in one statement: the time, and whose tables they are.
 [[nodiscard]] Sql identity_query(const Clock& clock);

@@ -96,7 +96,7 @@ std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline dead
 
 Sql now_of(const Clock& clock) {
     if (const auto judged = clock.judges()) return Sql() << *judged;
-    return Sql("TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000");
+    return Sql(now_of_server);
 }
 
 }  // namespace holdfast::stores::mysql

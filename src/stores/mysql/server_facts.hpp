@@ -38,6 +38,10 @@ struct Standing {
 /// Puts a new connection into the state that everything else relies on, and asks who is there.
 [[nodiscard]] std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline deadline);
 
+/// Time in milliseconds of UTC, by the server's clock at the start of the statement that this stands in. Depends on no
+/// time zone.
+inline constexpr Sql::Text now_of_server =
+    "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000";
 /// Time in milliseconds of UTC. The server's clock at the start of the statement that this stands in; or,
 /// under a clock that judges by itself, that one. Depends on no time zone.
 [[nodiscard]] Sql now_of(const Clock& clock);
