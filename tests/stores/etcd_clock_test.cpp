@@ -6,6 +6,7 @@
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 #include "support/servers/kinds.hpp"
+#include "support/servers/proxy.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -22,8 +23,9 @@ Deadline patient() { return Deadline::in(host_clock(), 30s); }
 class EtcdClock : public testing::Test {
 protected:
     ~EtcdClock() override { EtcdByHand(port_).remove_all(prefix_ + "/"); }
-    [[nodiscard]] std::unique_ptr<Store> open(std::string_view margin) const {
-        return must(open_store(fmt::format("etcd://127.0.0.1:{}/{}?clock_margin={}", port_, prefix_, margin)));
+    [[nodiscard]] std::unique_ptr<Store> open(std::string_view margin) const { return open(margin, port_); }
+    [[nodiscard]] std::unique_ptr<Store> open(std::string_view margin, std::uint16_t port) const {
+        return must(open_store(fmt::format("etcd://127.0.0.1:{}/{}?clock_margin={}", port, prefix_, margin)));
     }
 
     const std::uint16_t port_ = shared_server_port("etcd");
@@ -83,6 +85,29 @@ TEST_F(EtcdClock, ALeaseCanBeRenewedUntilItsTtlHasPassed) {
         EXPECT_THAT(renewed, Granted()) << (sent_at - held.sent_at).count() << " ms";
     }
     EXPECT_GT(in_time, 0U);
+}
+
+// What the clock showed seconds ago is good enough for a lease that has long to go. Where one may be over, it may have
+// been set since.
+TEST_F(EtcdClock, IsLookedAtWhereALeaseMayHaveEndedAndNotOtherwise) {
+    Proxy proxy(port_);
+    const auto store = open("1h", proxy.port());
+    must(store->apply_one(by_alice(lock("long"), 1h), patient()));
+    must(store->apply_one(by_alice(lock("short"), 100ms), patient()));
+    // What it takes at least to be refused; now and then there is more to be said.
+    const auto messages_for = [&](std::string_view name) {
+        std::uint64_t least = 1000;
+        for (int i = 0; i < 10; ++i) {
+            const std::uint64_t before = proxy.messages();
+            EXPECT_THAT(store->apply_one(by_bob(lock(name)), patient()), RefusedWith(Errc::lock_conflict));
+            least = std::min(least, proxy.messages() - before);
+        }
+        return least;
+    };
+    std::uint64_t messages = 0;
+    for (const auto until = patient(); messages < 2 && !until.passed(host_clock());) messages = messages_for("short");
+    EXPECT_EQ(messages, 2U) << "the record, and the clock";
+    EXPECT_EQ(messages_for("long"), 1U);
 }
 
 TEST_F(EtcdClock, NobodyTakesALeaseWithinTheMargin) {

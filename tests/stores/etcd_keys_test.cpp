@@ -102,6 +102,19 @@ TEST_F(EtcdKeys, ABatchMayBeLargerThanATransaction) {
     EXPECT_THAT(must(store->apply(excluded, patient())), testing::Each(Granted()));
 }
 
+// HTTP/2 sends no more than 64 KiB before the node has said that it may.
+TEST_F(EtcdKeys, ATransactionMayBeLargerThanWhatANodeTakesAtOnce) {
+    const auto store = open();
+    std::vector<Request> requests;
+    for (int i = 0; i < 60; ++i) {
+        Acquire one = by_alice(lock(fmt::format("lock {:02}", i)));
+        one.reason = std::string(1000, 'x');
+        requests.emplace_back(one);
+    }
+    EXPECT_THAT(must(store->apply(requests, patient())), testing::Each(Granted()));
+    EXPECT_EQ(must(store->history({}, patient())).size(), requests.size());
+}
+
 TEST_F(EtcdKeys, WaitersGetTheirTurnsInTheOrderOfTheirArrivalWhereverTheyStand) {
     const auto store = open();
     Acquire holder = by_alice(lock("x"), 1h);

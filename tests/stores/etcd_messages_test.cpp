@@ -1,8 +1,8 @@
-// Goal: what etcd's JSON gateway leaves out, writes as text or says in passing is understood as it is meant. Method:
-// answers that etcd 3.4.23 gave, without the numbers of the cluster.
+// Goal: what etcd leaves out of its messages, or says in passing, is understood as it is meant, and what is no message
+// of its is not taken for one. Method: bytes that etcd 3.4.23 sent, without the numbers of the cluster.
 
-#include "stores/etcd/base64.hpp"
 #include "stores/etcd/messages.hpp"
+#include "stores/etcd/protobuf.hpp"
 #include "support/matchers.hpp"
 
 #include <gmock/gmock.h>
@@ -14,29 +14,45 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using tests::must;
 
-// Whoever takes the status 200 for a success believes that it was granted what another has.
+/// `"0a02 1803"` is four bytes.
+std::string bytes(std::string_view hex) {
+    std::string out;
+    for (std::size_t i = 0; i + 1 < hex.size();) {
+        if (hex[i] == ' ') {
+            ++i;
+            continue;
+        }
+        out += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+        i += 2;
+    }
+    return out;
+}
+
+// Whoever takes an answer for a success believes that it was granted what another has.
 TEST(EtcdMessages, ATransactionThatFailedDoesNotSaySo) {
-    const TxnAnswer failed = must(read_txn(
-        R"({"header":{"revision":"2"},"responses":[{"response_range":{"header":{"revision":"2"},"kvs":[{"key":"YQ==",)"
-        R"("create_revision":"2","mod_revision":"2","version":"1","value":"MQ=="}],"count":"1"}}]})"));
+    const TxnAnswer failed =
+        must(read_txn(bytes("0a04 18ea8201 1a20 0a1e 0a0418ea8201 1214 0a056361702f61 10ea8201 18ea8201 2001 2a0131 "
+                            "2001")));
     EXPECT_FALSE(failed.succeeded);
+    EXPECT_EQ(failed.revision, 16746);
     ASSERT_THAT(failed.found, SizeIs(1));
     ASSERT_THAT(failed.found[0].keys, SizeIs(1)) << "how things are instead";
+    EXPECT_EQ(failed.found[0].keys[0].key, "cap/a");
+    EXPECT_EQ(failed.found[0].keys[0].value, "1");
+    EXPECT_EQ(failed.found[0].keys[0].changed_in, 16746);
+    EXPECT_EQ(failed.found[0].count, 1U);
 
-    const TxnAnswer done =
-        must(read_txn(R"({"header":{"revision":"3"},"succeeded":true,"responses":[{"response_put":{"header":)"
-                      R"({"revision":"3"}}},{"response_range":{"header":{"revision":"3"}}}]})"));
+    const TxnAnswer done = must(read_txn(bytes("0a04 18ea8201 1001 1a08 1206 0a0418ea8201 1a08 0a06 0a0418ea8201")));
     EXPECT_TRUE(done.succeeded);
-    ASSERT_THAT(done.found, SizeIs(2));
+    ASSERT_THAT(done.found, SizeIs(2)) << "one for the change, too";
     EXPECT_THAT(done.found[1].keys, IsEmpty()) << "a key that is not there has no list";
     EXPECT_EQ(done.found[1].count, 0U);
 }
 
-// A revision that is read as 0, or rounded as a double, compares as if the key were not there or were another.
-TEST(EtcdMessages, NumbersAreTextAndExactUpToTheLastOnes) {
-    const TxnAnswer answer =
-        must(read_txn(R"({"header":{"revision":"9223372036854775807"},"responses":[{"response_range":{"kvs":[)"
-                      R"({"key":"YQ==","mod_revision":"9007199254740993"}],"count":"18446744073709551615"}}]})"));
+// A revision that is cut compares as if the key were not there or were another.
+TEST(EtcdMessages, NumbersAreExactUpToTheLastOnes) {
+    const TxnAnswer answer = must(
+        read_txn(bytes("0a0a 18ffffffffffffffff7f 1a1b 0a19 120c 0a0161 1881808080808080 10 20ffffffffffffffffff01")));
     EXPECT_EQ(answer.revision, 9'223'372'036'854'775'807);
     ASSERT_THAT(answer.found, SizeIs(1));
     EXPECT_EQ(answer.found[0].count, 18'446'744'073'709'551'615U);
@@ -45,58 +61,91 @@ TEST(EtcdMessages, NumbersAreTextAndExactUpToTheLastOnes) {
 
     Txn txn;
     txn.if_unchanged("a", 9'007'199'254'740'993);
-    EXPECT_THAT(txn.text(), testing::HasSubstr(R"("mod_revision":"9007199254740993")"));
-    EXPECT_EQ(read_refusal(R"({"error":"x","code":14})").code, 14) << "a small one is a number";
+    EXPECT_EQ(txn.message(), bytes("0a0e 1002 1a0161 3081808080808080 10"));
 }
 
-// A record that is kept or compared in base64 is damaged, or never equal to what was written.
-TEST(EtcdMessages, KeysAndValuesAreBase64) {
+// A key that is not there was changed in revision 0. Left out, it would be compared by its version.
+TEST(EtcdMessages, AComparisonWithNothingSaysSo) {
+    Txn txn;
+    txn.if_unchanged("a", 0);
+    txn.if_absent({"a", "b"});
+    txn.get({.keys = {"a"}});
+    EXPECT_EQ(txn.message(), bytes("0a07 1002 1a0161 3000 0a0b 1001 1a0161 2800 820401 62 1205 0a03 0a0161"));
+}
+
+TEST(EtcdMessages, KeysAndValuesMayBeAnyBytes) {
     std::string every_byte;
     for (int byte = 0; byte < 256; ++byte) every_byte += static_cast<char>(byte);
-    for (const std::size_t length : {0U, 1U, 2U, 3U, 255U, 256U}) {
-        const std::string bytes = every_byte.substr(0, length);
-        std::string text;
-        append_base64(text, bytes);
-        EXPECT_EQ(from_base64(text), bytes) << length;
-    }
-    EXPECT_EQ(from_base64("YQ=="), "a");
-    for (const char* wrong : {"Y", "YQ=", "Y===", "YQ=a", "Y-==", "Y Q="}) EXPECT_FALSE(from_base64(wrong)) << wrong;
+    std::string one;
+    append_bytes(one, 1, every_byte);
+    append_bytes(one, 5, every_byte);
+    std::string list;
+    append_bytes(list, 2, one);
+    std::string response;
+    append_bytes(response, 1, list);
+    std::string answer;
+    append_bytes(answer, 1, "");
+    append_bytes(answer, 3, response);
+    const TxnAnswer read = must(read_txn(answer));
+    EXPECT_EQ(read.found.at(0).keys.at(0).key, every_byte);
+    EXPECT_EQ(read.found.at(0).keys.at(0).value, every_byte);
+}
 
-    const TxnAnswer answer = must(read_txn(
-        R"({"header":{},"responses":[{"response_range":{"kvs":[{"key":"YQ==","value":"/wA="}],"count":"1"}}]})"));
-    EXPECT_EQ(answer.found.at(0).keys.at(0).key, "a");
-    EXPECT_EQ(answer.found.at(0).keys.at(0).value, std::string("\xff\0", 2));
-    EXPECT_FALSE(read_txn(R"({"header":{},"responses":[{"response_range":{"kvs":[{"key":"?"}]}}]})"))
-        << "what is not base64 is no key of ours";
+// Half of an answer would be a store with fewer keys.
+TEST(EtcdMessages, AnAnswerThatIsCutOffAnywhereIsNone) {
+    const std::string whole =
+        bytes("0a04 18ea8201 1a20 0a1e 0a0418ea8201 1214 0a056361702f61 10ea8201 18ea8201 2001 2a0131 2001");
+    const std::size_t end_of_header = 6;
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+        if (length == end_of_header) continue;  // An answer without operations.
+        EXPECT_FALSE(read_txn(whole.substr(0, length))) << length;
+    }
+    EXPECT_FALSE(read_txn("<html>nobody of that name</html>"));
+    EXPECT_FALSE(read_txn(bytes("0a ffffffffffffffffffff01"))) << "a length beyond all numbers";
 }
 
 // Whoever looks for a type misses every change that is not a deletion, and sleeps on.
 TEST(EtcdMessages, AChangeHasNoTypeInAWatch) {
-    const WatchNews changed =
-        read_news(R"({"result":{"header":{"revision":"4"},"events":[{"kv":{"key":"YQ==","create_revision":"2",)"
-                  R"("mod_revision":"4","version":"3","value":"MQ=="}}]}})");
+    const WatchNews changed = read_news(bytes("0a04 18eb8201 5a16 1214 0a056361702f77 10eb8201 18eb8201 2001 2a0131"));
     EXPECT_FALSE(changed.over);
     ASSERT_THAT(changed.events, SizeIs(1));
-    EXPECT_EQ(changed.events[0].key, "a");
+    EXPECT_EQ(changed.events[0].key, "cap/w");
     EXPECT_EQ(changed.events[0].value, "1");
+    EXPECT_EQ(changed.events[0].changed_in, 16747);
 
-    const WatchNews removed = read_news(
-        R"({"result":{"header":{"revision":"6"},"events":[{"type":"DELETE","kv":{"key":"YQ==","mod_revision":"6"}}]}})");
+    const WatchNews removed = read_news(bytes("0a04 18ec8201 5a0f 0801 120b 0a056361702f77 18ec8201"));
     EXPECT_FALSE(removed.over);
     ASSERT_THAT(removed.events, SizeIs(1));
     EXPECT_THAT(removed.events[0].value, IsEmpty());
 }
 
-// The connection stays open, and nothing will ever come on it.
+// The call goes on, and nothing will ever come of it.
 TEST(EtcdMessages, AWatchFromAForgottenRevisionIsOver) {
-    EXPECT_TRUE(read_news(R"({"result":{"header":{},"canceled":true,"compact_revision":"3"}})").over);
-    EXPECT_TRUE(read_news(R"({"result":{"header":{},"compact_revision":"3"}})").over);
-    EXPECT_TRUE(read_news(R"({"result":{"header":{},"canceled":true}})").over);
-    EXPECT_TRUE(read_news(R"({"error":{"grpc_code":14,"message":"etcdserver: no leader"}})").over);
-    EXPECT_TRUE(read_news("not JSON").over);
-    const WatchNews began = read_news(R"({"result":{"header":{"revision":"4"},"created":true}})");
+    EXPECT_TRUE(read_news(bytes("0a02 2002 2001 2803")).over);
+    EXPECT_TRUE(read_news(bytes("0a02 2002 2803")).over);
+    EXPECT_TRUE(read_news(bytes("0a02 2002 2001")).over);
+    EXPECT_TRUE(read_news("no message").over);
+    const WatchNews began = read_news(bytes("0a04 18ea8201 1801"));
     EXPECT_TRUE(began.created);
+    EXPECT_EQ(began.revision, 16746);
     EXPECT_FALSE(began.over);
+}
+
+// The filter's number is 0, which would be left out by itself.
+TEST(EtcdMessages, AWatchForDeletionsSaysSo) {
+    EXPECT_EQ(watch_message("a", true), bytes("0a06 0a0161 2a0100"));
+    EXPECT_EQ(watch_message("a", false), bytes("0a03 0a0161"));
+}
+
+TEST(EtcdMessages, WhatANodeSaysOfItselfIsUnderstood) {
+    const NodeStatus status = read_status(bytes("0a04 18ea8201 1206332e342e3233 1880c0e639 20c0c0caafc1ba96892e"));
+    EXPECT_EQ(status.version, "3.4.23");
+    EXPECT_EQ(status.db_size, 121'217'024U);
+    EXPECT_TRUE(status.has_leader);
+    EXPECT_FALSE(read_status(bytes("0a00 1206332e342e3233")).has_leader) << "a number that is 0 is left out";
+    EXPECT_EQ(count_members(bytes("0a02 2002 1202 0801 1202 0802")), 2U);
+    EXPECT_THAT(read_alarms(bytes("1202 1001 1202 1002")), testing::ElementsAre("NOSPACE", "CORRUPT"));
+    EXPECT_THAT(read_alarms(""), IsEmpty()) << "an answer without a byte";
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <future>
+
 namespace holdfast::tests {
 namespace {
 
@@ -74,6 +76,15 @@ TEST_F(EtcdTls, OnlyTheServerThatTheCertificateNamesIsTrusted) {
     const auto store = must(open("0.0.0.0", tls_port_, "?tls_ca=" + right_.file));
     const std::uint64_t seq = must(store->apply_one(by_alice(lock("x")), patient())).lock.seq;
     EXPECT_THAT(store->wait_for_change({.name = lock("x"), .seen_seq = seq - 1}, patient()), Granted());
+    // Written as it was, so that only a watch can tell of it.
+    const EtcdByHand by_hand(plain_port_);
+    const std::string record = by_hand.get("locks/l/x").value();
+    const Watch watch{.name = lock("x"), .seen_seq = seq};
+    auto woken = std::async(std::launch::async, [&] { return store->wait_for_change(watch, patient()); });
+    for (const auto until = patient(); woken.wait_for(100ms) != std::future_status::ready;) {
+        ASSERT_FALSE(until.passed(host_clock()));
+        by_hand.put("locks/l/x", record);
+    }
 
     EXPECT_THAT(open("0.0.0.0", tls_port_, "?tls_ca=" + wrong_.file), RefusedWith(Errc::store_unavailable))
         << "another's word";

@@ -104,12 +104,13 @@ const std::array<Library, 9>& libraries() {
     static const std::array<Library, 9> all{
         Library{"SQLite", std::regex("^sqlite3.*\\.h$"), {"src/stores/sqlite/"}, any},
         Library{"hiredis", std::regex("^hiredis/"), {"src/stores/redis/"}, any},
-        Library{"OpenSSL", std::regex("^openssl/"), {"src/stores/redis/"}, any},
+        Library{"OpenSSL", std::regex("^openssl/"), {"src/stores/etcd/", "src/stores/redis/"}, any},
         Library{"libpq", std::regex("^(libpq-fe\\.h$|postgresql/)"), {"src/stores/postgres/"}, any},
         Library{"libcurl", std::regex("^curl/"), {"src/stores/etcd/"}, any},
+        Library{"nghttp2", std::regex("^nghttp2/"), {"src/stores/etcd/"}, 1},
         Library{"MariaDB", std::regex("^(mysql|errmsg)\\.h$"), {"src/stores/mysql/"}, any},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/cli/"}, 1},
-        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/", "src/stores/etcd/"}, any},
+        Library{"Boost", std::regex("^boost/"), {"src/json/", "src/server/"}, any},
     };
     return all;
 }

@@ -2,6 +2,7 @@
 
 #include "stores/batch/sealed.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::stores::etcd {
@@ -14,6 +15,15 @@ constexpr std::size_t more_tickets = 14;
 /// Tickets are numbered by etcd's revision, which every change raises: whoever read at a higher revision gets
 /// a higher number, without reading the whole queue for its last one. A batch can make several.
 constexpr unsigned numbers_per_revision_bits = 10;
+
+/// When the first of what is in the record ends. Of what was moved nobody knows.
+Instant first_end_of(const LockView& view) {
+    if (view.moved) return Instant::min();
+    Instant first = Instant::max();
+    if (view.record.held) first = std::min(first, view.record.held->lease.expires_at);
+    if (view.record.pending) first = std::min(first, view.record.pending->ask.expires_at);
+    return first;
+}
 
 }  // namespace
 
@@ -168,6 +178,7 @@ Result<LockView> BatchView::view_of(const Wanted& wanted, const Moment& moment, 
         // It had a record once: somebody removed it. Its last token is not known, so nobody gets another.
         return std::unexpected(unreadable(wanted.name, "the record"));
     }
+    seen.first_end = first_end_of(view);
     view.waiters = seen.waiting;
     view.last_number = static_cast<std::uint64_t>(revision_) << numbers_per_revision_bits;
     for (const auto& [key, stored] : seen.tickets) {
@@ -178,9 +189,16 @@ Result<LockView> BatchView::view_of(const Wanted& wanted, const Moment& moment, 
         if (ticket->value.expires_at <= moment.now && view.waiters > 0) --view.waiters;
         seen.places.insert_or_assign(ticket->value.lock_id, ticket->value.number);
         if (ticket->moved) view.moved_tickets.push_back(ticket->value.lock_id);
+        seen.first_end = std::min(seen.first_end, ticket->moved ? Instant::min() : ticket->value.expires_at);
         view.tickets.push_back(std::move(ticket->value));
     }
     return view;
+}
+
+bool BatchView::may_have_ended(const Moment& moment) const {
+    return !moment.is_fresh && std::ranges::any_of(seen_, [&](const auto& one) {
+        return one.second.first_end <= moment.now + moment.resolution;
+    });
 }
 
 Revision BatchView::record_changed_in(const LockName& name) const {

@@ -59,6 +59,10 @@ public:
     [[nodiscard]] Result<LockView> view_of(const Wanted& wanted, const Moment& moment,
                                            std::chrono::milliseconds tolerance);
 
+    /// Whether anything that `view_of` found may have ended by `moment`, or was written by a clock that was moved
+    /// since: then that is not for a clock to say that was not looked at.
+    [[nodiscard]] bool may_have_ended(const Moment& moment) const;
+
     /// For comparisons: 0 for what was not there.
     [[nodiscard]] std::optional<KeyValue> record(const LockName& name) const { return seen_.at(name).record; }
     [[nodiscard]] std::optional<KeyValue> ticket(const LockName& name, std::uint64_t number) const;
@@ -78,6 +82,7 @@ private:
         std::uint64_t waiting = 0;
         bool has_past = false;
         bool is_queue_open = false;  ///< Nothing was assumed of its queue.
+        Instant first_end = Instant::max();
     };
 
     const Keys& keys_;

@@ -76,7 +76,7 @@ public:
     /// Finds out what the cluster promises, and whether the store is one of ours.
     Result<void> connect() {
         Patience patience(clock_, Deadline::never());
-        auto standing = standing_of(session_.gateway(), patience);
+        auto standing = standing_of(session_.cluster(), patience);
         if (!standing) return std::unexpected(standing.error());
         standing_ = std::move(*standing);
         const std::vector<Wanted> nothing;
@@ -124,7 +124,7 @@ public:
     }
 
     StoreInfo info() const override {
-        return {session_.gateway().address().shown, session_.store_id(), standing_.grade, standing_.reasons};
+        return {session_.cluster().address().shown, session_.store_id(), standing_.grade, standing_.reasons};
     }
 
     std::vector<Finding> examine(Deadline deadline) override { return examine_cluster(session_, clock_, deadline); }
@@ -159,6 +159,11 @@ private:
         }
         for (int attempt = 0; moment; ++attempt) {
             view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
+            if (view.may_have_ended(*moment)) {
+                moment = session_.look_at_clock(patience);
+                if (!moment) break;
+                view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
+            }
             std::vector<Reply> replies = batch.run(moment->now, session_.node_clock().margin());
             // What is remembered is good enough to try, and not to refuse.
             if (view.is_assumed() && (!all_granted(replies) || batch.changes().empty())) {
@@ -169,15 +174,16 @@ private:
             std::vector<Change> changes = batch.changes();
             begin_late(replies, changes, *moment);
             const Writing writing(session_.keys(), view, changes, *moment);
-            auto answer = session_.write(writing.text(), patience);
+            auto answer = session_.write(writing.message(), patience);
             if (!answer) return std::unexpected(answer.error());
             using Earlier = Writing::Earlier;
             const Earlier earlier = !answer->txn.succeeded && answer->maybe_repeated
                                         ? writing.earlier_copy(view, answer->txn)
                                         : Earlier::not_done;
-            if (answer->txn.succeeded && view.is_assumed()) count_waiters(view, requests, replies, *answer);
+            if (answer->txn.succeeded && view.is_assumed()) count_waiters(view, requests, replies, *answer, *moment);
             remember(view, changes, writing, answer->txn);
-            if (answer->txn.succeeded && writing.reads_queue()) foresee(view, changes.front(), writing, *answer);
+            if (answer->txn.succeeded && writing.reads_queue())
+                foresee(view, changes.front(), writing, *answer, *moment);
             if (answer->txn.succeeded || earlier == Earlier::done) {
                 changed = true;
                 return replies;
@@ -211,8 +217,8 @@ private:
 
     /// Who does not look before a change hears with its answer how many wait.
     void count_waiters(BatchView& view, std::span<const Request> requests, std::vector<Reply>& replies,
-                       const Session::Answer& answer) {
-        view.take_queues(answer.txn, answer.moment, session_.node_clock().tolerance(answer.moment));
+                       const Session::Answer& answer, const Moment& moment) {
+        view.take_queues(answer.txn, moment, session_.node_clock().tolerance(moment));
         for (std::size_t i = 0; i < requests.size(); ++i)
             if (replies[i]) replies[i]->lock.waiters = view.waiting(name_of(requests[i]));
     }
@@ -232,7 +238,8 @@ private:
     }
 
     /// Who has taken a place knows by that what it waits for.
-    void foresee(const BatchView& view, const Change& change, const Writing& writing, const Session::Answer& answer) {
+    void foresee(const BatchView& view, const Change& change, const Writing& writing, const Session::Answer& answer,
+                 const Moment& moment) {
         // A clock that is moved by hand may show any time when the wait begins.
         if (clock_.judges() || change.put.size() != 1 || answer.txn.found.empty()) return;
         std::optional<KeyValue> record = view.record(change.name);
@@ -241,7 +248,7 @@ private:
         const LockId& waiter = change.put.front().lock_id;
         auto outlook =
             outlook_from(session_, change.name, waiter,
-                         {view.meta(), std::move(record), answer.txn.found.back(), answer.txn.revision, answer.moment});
+                         {view.meta(), std::move(record), answer.txn.found.back(), answer.txn.revision, moment});
         if (outlook) foreseen_.remember(waiter, std::move(*outlook));
     }
 
@@ -267,20 +274,17 @@ private:
         if (!exists) return std::unexpected(exists.error());
         if (auto rest = session_.complete(view, patience); !rest) return std::unexpected(rest.error());
         recent_.learn(view);
-        return answer.moment;
+        return session_.moment(patience);
     }
 
     /// Sleeps until there is news of what `outlook` names. True if the waiter should go on, false if it should look.
     bool listen(const Watch& watch, const Outlook& outlook, Deadline deadline) {
         const std::string key = outlook.watch_next + (outlook.only_deletes ? "-" : "");
-        const std::size_t endpoint = session_.gateway().preferred();
+        const std::size_t endpoint = session_.cluster().preferred();
         auto stream = watches_.take(key, endpoint);
-        if (!stream) {
-            const Address& address = session_.gateway().address();
-            stream = std::make_unique<WatchStream>(address.endpoints[endpoint].url, address.ca_file,
-                                                   session_.gateway().token(),
-                                                   watch_text(outlook.watch_next, outlook.only_deletes));
-        }
+        if (!stream)
+            stream = std::make_unique<WatchStream>(session_.cluster(), endpoint,
+                                                   watch_message(outlook.watch_next, outlook.only_deletes));
         const Heard heard = hear(*stream, watch, outlook, deadline);
         if (heard == Heard::end) {
             sleep(watch.stop, std::min(deadline.remaining(clock_), look_again_unwatched));

@@ -46,11 +46,11 @@ Finding clocks(const std::vector<Node>& nodes, milliseconds margin) {
                         certain > milliseconds{0} ? to_words(certain) : "1 s", to_words(margin))};
 }
 
-Finding alarms(Gateway& gateway, Patience& patience) {
-    const auto answer = gateway.call("/v3/maintenance/alarm", R"({"action":"GET"})", patience);
+Finding alarms(Cluster& cluster, Patience& patience) {
+    const auto answer = cluster.call(method::alarm, no_fields, patience);
     if (!answer && answer.error().code == Errc::denied) return {"alarms", true, "this user may not ask for them"};
     if (!answer) return {"alarms", false, answer.error().message};
-    const auto raised = read_alarms(answer->body);
+    const auto raised = read_alarms(answer->message);
     return {"alarms", raised.empty(), raised.empty() ? "none" : fmt::format("{}", fmt::join(raised, ", "))};
 }
 
@@ -65,14 +65,14 @@ Finding store_of(Session& session, Patience& patience) {
 
 }  // namespace
 
-Result<Standing> standing_of(Gateway& gateway, Patience& patience) {
-    const auto answer = gateway.call("/v3/cluster/member/list", "{}", patience);
+Result<Standing> standing_of(Cluster& cluster, Patience& patience) {
+    const auto answer = cluster.call(method::member_list, no_fields, patience);
     if (!answer) {
         Error error = answer.error();
         if (error.code == Errc::outcome_unknown) error.code = Errc::store_unavailable;
         return std::unexpected(std::move(error));
     }
-    const std::size_t members = count_members(answer->body);
+    const std::size_t members = count_members(answer->message);
     Standing standing;
     standing.reasons.push_back(
         members > 1
@@ -83,17 +83,17 @@ Result<Standing> standing_of(Gateway& gateway, Patience& patience) {
 }
 
 std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadline deadline) {
-    Gateway& gateway = session.gateway();
+    Cluster& cluster = session.cluster();
     std::vector<Finding> findings;
     std::vector<Node> nodes;
     Patience patience(clock, deadline);
-    for (std::size_t i = 0; i < gateway.address().endpoints.size(); ++i) {
-        const std::string& name = gateway.address().endpoints[i].name;
-        const auto answer = gateway.call_one(i, "/v3/maintenance/status", "{}", patience.left());
+    for (std::size_t i = 0; i < cluster.address().endpoints.size(); ++i) {
+        const std::string& name = cluster.address().endpoints[i].name;
+        const auto answer = cluster.call_one(i, method::status, no_fields, patience.left());
         findings.push_back({"endpoint " + name, answer.has_value(), answer ? "answers" : answer.error().message});
         if (!answer) continue;
-        Node node{name, read_status(answer->body), std::nullopt};
-        if (answer->date) node.ahead = *answer->date - host_clock().wall();
+        Node node{name, read_status(answer->message), std::nullopt};
+        if (const auto date = cluster.date_of(i, patience.left())) node.ahead = *date - host_clock().wall();
         nodes.push_back(std::move(node));
     }
     for (const Node& node : nodes) {
@@ -109,7 +109,7 @@ std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadl
                             fmt::format("{} MiB {}", node.status.db_size >> 20U, fmt::join(node.status.errors, ", "))});
     }
     findings.push_back(clocks(nodes, session.node_clock().margin()));
-    findings.push_back(alarms(gateway, patience));
+    findings.push_back(alarms(cluster, patience));
     findings.push_back(store_of(session, patience));
     return findings;
 }

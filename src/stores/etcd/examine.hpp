@@ -10,7 +10,7 @@ struct Standing {
     Grade grade = Grade::a;
     std::vector<std::string> reasons{};
 };
-[[nodiscard]] Result<Standing> standing_of(Gateway& gateway, Patience& patience);
+[[nodiscard]] Result<Standing> standing_of(Cluster& cluster, Patience& patience);
 
 /// Every node, and what they are to each other.
 [[nodiscard]] std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadline deadline);

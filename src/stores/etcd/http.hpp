@@ -6,40 +6,30 @@
 #include <curl/curl.h>
 #include <expected>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace holdfast::stores::etcd {
 
-struct HttpAnswer {
-    long status = 0;
-    std::string body{};
-    std::optional<Instant> date{};  ///< The clock of who answered, in whole seconds.
-    /// libcurl sends a request again by itself if a connection that it kept open turns out to be closed. That needs
-    /// a new one, and so may this request have been sent twice.
-    bool maybe_repeated = false;
-};
+using CurlHandle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+
+/// A handle with what all connections have in common. `ca_file` may be empty.
+[[nodiscard]] CurlHandle make_handle(const std::string& ca_file);
+/// Why it failed, in words. `details` is what libcurl wrote into its buffer.
+[[nodiscard]] std::string words_of(CURLcode code, const char* details);
 
 struct HttpFailure {
-    bool sent = false;  ///< The request may have arrived: nobody knows what came of it.
+    bool is_there = false;  ///< Somebody took the question, and did not answer it.
     std::string what{};
 };
 
-using CurlHandle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
-using CurlHeaders = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
-
-/// A handle with what all requests have in common. `ca_file` may be empty.
-[[nodiscard]] CurlHandle make_handle(const std::string& ca_file);
-[[nodiscard]] CurlHeaders make_headers(const std::string& token);
-
-/// One conversation at a time; its connections stay open for the next.
+/// Asks nodes what time it is, which gRPC does not say: every answer to HTTP/1.1 has a `Date`. One conversation at a
+/// time; its connections stay open for the next.
 class Http {
 public:
     explicit Http(const std::string& ca_file);
 
-    [[nodiscard]] std::expected<HttpAnswer, HttpFailure> post(const std::string& url, const std::string& body,
-                                                              const std::string& token,
-                                                              std::chrono::milliseconds timeout);
+    /// The clock of who answered, in whole seconds.
+    [[nodiscard]] std::expected<Instant, HttpFailure> date(const std::string& url, std::chrono::milliseconds timeout);
 
 private:
     CurlHandle handle_;

@@ -1,245 +1,236 @@
 #include "stores/etcd/messages.hpp"
 
-#include "stores/etcd/base64.hpp"
-
-#include <boost/json.hpp>
-#include <fmt/format.h>
-
-#include <charconv>
-#include <iterator>
+#include "stores/etcd/protobuf.hpp"
 
 namespace holdfast::stores::etcd {
 namespace {
 
-namespace json = boost::json;
+// The numbers are those of etcd's rpc.proto and kv.proto.
 
-void open_item(std::string& list, std::string_view beginning) {
-    if (!list.empty()) list += ',';
-    list += beginning;
+constexpr std::uint32_t header_field = 1;
+
+namespace operation {
+constexpr std::uint32_t range = 1;
+constexpr std::uint32_t put = 2;
+constexpr std::uint32_t delete_range = 3;
+}  // namespace operation
+
+namespace list {
+constexpr std::uint32_t compare = 1;
+constexpr std::uint32_t success = 2;
+constexpr std::uint32_t failure = 3;
+}  // namespace list
+
+/// What a comparison is about; it asks for equality unless it says otherwise.
+namespace target {
+constexpr std::uint64_t create = 1;
+constexpr std::uint64_t mod = 2;
+}  // namespace target
+
+std::string range_of(const KeyRange& keys) {
+    std::string range;
+    append_bytes(range, 1, keys.begin);
+    if (!keys.end.empty()) append_bytes(range, 2, keys.end);
+    return range;
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view bytes) {
-    out += '"';
-    out += name;
-    out += "\":\"";
-    append_base64(out, bytes);
-    out += '"';
+void append_operation(std::string& out, std::uint32_t list, std::uint32_t operation, std::string_view request) {
+    std::string one;
+    append_bytes(one, operation, request);
+    append_bytes(out, list, one);
 }
 
-void append_get(std::string& list, const Get& get) {
-    open_item(list, R"({"request_range":{)");
-    append_field(list, "key", get.keys.begin);
-    if (!get.keys.end.empty()) {
-        list += ',';
-        append_field(list, "range_end", get.keys.end);
-    }
-    if (get.limit > 0) fmt::format_to(std::back_inserter(list), R"(,"limit":"{}")", get.limit);
-    if (get.without_values) list += R"(,"keys_only":true)";
-    if (get.last_first) list += R"(,"sort_order":"DESCEND","sort_target":"KEY")";
-    list += "}}";
+void append_get(std::string& out, std::uint32_t list, const Get& get) {
+    constexpr std::uint64_t descend = 2;
+    std::string range = range_of(get.keys);
+    if (get.limit > 0) append_number(range, 3, get.limit);
+    // By key, which is the default.
+    if (get.last_first) append_number(range, 5, descend);
+    if (get.without_values) append_number(range, 8, 1);
+    append_operation(out, list, operation::range, range);
 }
 
-/// Nothing in an answer is taken for granted: what is not there, or of another kind, reads as its default.
-const json::value* field(const json::value& value, std::string_view name) {
-    const json::object* object = value.if_object();
-    return object == nullptr ? nullptr : object->if_contains(name);
+/// Calls `use` for each field. False if the message cannot be read to its end.
+template <class Use>
+bool for_each_field(std::string_view message, Use use) {
+    Fields fields(message);
+    while (const auto field = fields.next()) use(*field);
+    return fields.ok();
 }
 
-std::string_view text_in(const json::value& value, std::string_view name) {
-    const json::value* found = field(value, name);
-    if (found == nullptr || !found->is_string()) return {};
-    return found->get_string();
+bool read_key_value(std::string_view message, KeyValue& into) {
+    return for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) into.key = field.bytes;
+        if (field.number == 3) into.changed_in = static_cast<Revision>(field.value);
+        if (field.number == 5) into.value = field.bytes;
+    });
 }
 
-template <class Number>
-Number number_in(const json::value& value, std::string_view name) {
-    const json::value* found = field(value, name);
-    if (found == nullptr) return 0;
-    if (found->is_int64()) return static_cast<Number>(found->get_int64());
-    if (!found->is_string()) return 0;
-    const std::string_view digits = found->get_string();
-    Number number = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return number;
+bool read_header(std::string_view message, Revision& revision) {
+    return for_each_field(message, [&](const Field& field) {
+        if (field.number == 3) revision = static_cast<Revision>(field.value);
+    });
 }
 
-bool flag_in(const json::value& value, std::string_view name) {
-    const json::value* found = field(value, name);
-    return found != nullptr && found->is_bool() && found->get_bool();
-}
-
-const json::array& list_in(const json::value& value, std::string_view name) {
-    static const json::array none;
-    const json::value* found = field(value, name);
-    return found != nullptr && found->is_array() ? found->get_array() : none;
-}
-
-/// Parsed into one arena: the document is read once and thrown away.
-class Document {
-public:
-    explicit Document(std::string_view text) {
-        boost::system::error_code error;
-        value_ = json::parse(text, error, &memory_);
-        if (error) value_ = nullptr;
-    }
-    [[nodiscard]] const json::value& root() const { return value_; }
-    [[nodiscard]] bool is_object() const { return value_.is_object(); }
-
-private:
-    json::monotonic_resource memory_{};
-    json::value value_{};
-};
-
-std::optional<KeyValue> key_value_in(const json::value& value) {
-    auto key = from_base64(text_in(value, "key"));
-    auto content = from_base64(text_in(value, "value"));
-    if (!key || !content) return std::nullopt;
-    return KeyValue{std::move(*key), std::move(*content), number_in<Revision>(value, "mod_revision")};
+bool read_found(std::string_view message, Found& found) {
+    bool ok = true;
+    const bool read = for_each_field(message, [&](const Field& field) {
+        if (field.number == 2) ok = read_key_value(field.bytes, found.keys.emplace_back()) && ok;
+        if (field.number == 4) found.count = field.value;
+    });
+    return read && ok;
 }
 
 }  // namespace
 
 void Txn::if_unchanged(std::string_view key, Revision changed_in) {
-    open_item(compare_, "{");
-    append_field(compare_, "key", key);
+    std::string one;
+    append_number(one, 2, target::mod);
+    append_bytes(one, 3, key);
     // A key that is not there compares as if it had been changed in revision 0.
-    fmt::format_to(std::back_inserter(compare_), R"(,"target":"MOD","mod_revision":"{}"}})", changed_in);
+    append_number(one, 6, static_cast<std::uint64_t>(changed_in));
+    append_bytes(compare_, list::compare, one);
 }
 
 void Txn::if_absent(const KeyRange& keys) {
-    open_item(compare_, "{");
-    append_field(compare_, "key", keys.begin);
-    compare_ += ',';
-    append_field(compare_, "range_end", keys.end);
-    compare_ += R"(,"target":"CREATE","create_revision":"0"})";
+    std::string one;
+    append_number(one, 2, target::create);
+    append_bytes(one, 3, keys.begin);
+    append_number(one, 5, 0);
+    append_bytes(one, 64, keys.end);
+    append_bytes(compare_, list::compare, one);
 }
 
 void Txn::put(std::string_view key, std::string_view value) {
     ++operations_;
-    open_item(success_, R"({"request_put":{)");
-    append_field(success_, "key", key);
-    success_ += ',';
-    append_field(success_, "value", value);
-    success_ += "}}";
+    std::string request;
+    append_bytes(request, 1, key);
+    append_bytes(request, 2, value);
+    append_operation(success_, list::success, operation::put, request);
 }
 
-void Txn::remove(std::string_view key) {
-    ++operations_;
-    open_item(success_, R"({"request_delete_range":{)");
-    append_field(success_, "key", key);
-    success_ += "}}";
-}
+void Txn::remove(std::string_view key) { remove_all({.begin = std::string(key)}); }
 
 void Txn::remove_all(const KeyRange& keys) {
     ++operations_;
-    open_item(success_, R"({"request_delete_range":{)");
-    append_field(success_, "key", keys.begin);
-    success_ += ',';
-    append_field(success_, "range_end", keys.end);
-    success_ += "}}";
+    append_operation(success_, list::success, operation::delete_range, range_of(keys));
 }
 
 void Txn::get(const Get& get) {
     ++operations_;
-    append_get(success_, get);
+    append_get(success_, list::success, get);
 }
 
-void Txn::otherwise_get(const Get& get) { append_get(failure_, get); }
+void Txn::otherwise_get(const Get& get) { append_get(failure_, list::failure, get); }
 
 void Txn::order_by_log(std::string_view unused_key) {
     // Without comparisons this branch is never taken. The user must be allowed to all the same.
-    open_item(failure_, R"({"request_delete_range":{)");
-    append_field(failure_, "key", unused_key);
-    failure_ += "}}";
+    append_operation(failure_, list::failure, operation::delete_range, range_of({.begin = std::string(unused_key)}));
 }
 
-std::string Txn::text() const {
-    return fmt::format(R"({{"compare":[{}],"success":[{}],"failure":[{}]}})", compare_, success_, failure_);
-}
-
-Result<TxnAnswer> read_txn(std::string_view body) {
-    const Document document(body);
-    const json::value* header = field(document.root(), "header");
-    if (header == nullptr) return fail(Errc::store_unavailable, "the answer is not one of etcd's to a transaction");
+Result<TxnAnswer> read_txn(std::string_view message) {
     TxnAnswer answer;
-    answer.succeeded = flag_in(document.root(), "succeeded");
-    answer.revision = number_in<Revision>(*header, "revision");
-    for (const json::value& response : list_in(document.root(), "responses")) {
+    bool has_header = false;
+    bool ok = true;
+    const auto read_response = [&](std::string_view response) {
         Found& found = answer.found.emplace_back();
-        const json::value* range = field(response, "response_range");
-        if (range == nullptr) continue;
-        found.count = number_in<std::uint64_t>(*range, "count");
-        for (const json::value& one : list_in(*range, "kvs")) {
-            auto key_value = key_value_in(one);
-            if (!key_value) return fail(Errc::store_unavailable, "an answer of etcd is not base64");
-            found.keys.push_back(std::move(*key_value));
+        return for_each_field(response, [&](const Field& field) {
+            if (field.number == operation::range) ok = read_found(field.bytes, found) && ok;
+        });
+    };
+    const bool read = for_each_field(message, [&](const Field& field) {
+        if (field.number == header_field) {
+            has_header = true;
+            ok = read_header(field.bytes, answer.revision) && ok;
         }
-    }
+        if (field.number == 2) answer.succeeded = field.value != 0;
+        if (field.number == 3) ok = read_response(field.bytes) && ok;
+    });
+    if (!read || !ok || !has_header)
+        return fail(Errc::store_unavailable, "the answer is not one of etcd's to a transaction");
     return answer;
 }
 
-Refusal read_refusal(std::string_view body) {
-    const Document document(body);
-    std::string_view text = text_in(document.root(), "message");
-    if (text.empty()) text = text_in(document.root(), "error");
-    return {number_in<int>(document.root(), "code"), std::string(text)};
+std::string login_message(std::string_view user, std::string_view password) {
+    std::string message;
+    append_bytes(message, 1, user);
+    append_bytes(message, 2, password);
+    return message;
 }
 
-std::string login_text(std::string_view user, std::string_view password) {
-    return json::serialize(json::object{{"name", user}, {"password", password}});
+std::string read_token(std::string_view message) {
+    std::string token;
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 2) token = field.bytes;
+    });
+    return token;
 }
 
-std::string read_token(std::string_view body) { return std::string(text_in(Document(body).root(), "token")); }
-
-NodeStatus read_status(std::string_view body) {
-    const Document document(body);
-    const json::value& root = document.root();
-    NodeStatus status{std::string(text_in(root, "version")),
-                      number_in<std::uint64_t>(root, "dbSize"),
-                      number_in<std::uint64_t>(root, "leader") != 0,
-                      {}};
-    for (const json::value& error : list_in(root, "errors"))
-        if (error.is_string()) status.errors.emplace_back(error.get_string());
+NodeStatus read_status(std::string_view message) {
+    NodeStatus status;
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 2) status.version = field.bytes;
+        if (field.number == 3) status.db_size = field.value;
+        if (field.number == 4) status.has_leader = field.value != 0;
+        if (field.number == 8) status.errors.emplace_back(field.bytes);
+    });
     return status;
 }
 
-std::size_t count_members(std::string_view body) { return list_in(Document(body).root(), "members").size(); }
+std::size_t count_members(std::string_view message) {
+    std::size_t members = 0;
+    for_each_field(message, [&](const Field& field) { members += field.number == 2 ? 1U : 0U; });
+    return members;
+}
 
-std::vector<std::string> read_alarms(std::string_view body) {
+std::vector<std::string> read_alarms(std::string_view message) {
+    constexpr std::uint64_t no_space = 1;
+    constexpr std::uint64_t corrupt = 2;
     std::vector<std::string> alarms;
-    const Document document(body);
-    for (const json::value& alarm : list_in(document.root(), "alarms")) alarms.emplace_back(text_in(alarm, "alarm"));
+    for_each_field(message, [&](const Field& member) {
+        if (member.number != 2) return;
+        std::uint64_t kind = 0;
+        for_each_field(member.bytes, [&](const Field& field) {
+            if (field.number == 2) kind = field.value;
+        });
+        alarms.emplace_back(kind == no_space ? "NOSPACE" : kind == corrupt ? "CORRUPT" : "of an unknown kind");
+    });
     return alarms;
 }
 
-std::string watch_text(std::string_view key, bool only_deletes) {
-    std::string text = R"({"create_request":{)";
-    append_field(text, "key", key);
-    if (only_deletes) text += R"(,"filters":["NOPUT"])";
-    text += "}}";
-    return text;
+std::string watch_message(std::string_view key, bool only_deletes) {
+    // A list of one filter, whose number is 0.
+    constexpr std::string_view no_puts("\0", 1);
+    std::string create;
+    append_bytes(create, 1, key);
+    if (only_deletes) append_bytes(create, 5, no_puts);
+    std::string message;
+    append_bytes(message, 1, create);
+    return message;
 }
 
-WatchNews read_news(std::string_view line) {
-    const Document document(line);
-    const json::value* result = field(document.root(), "result");
+WatchNews read_news(std::string_view message) {
     WatchNews news;
-    if (result == nullptr) {
-        news.over = true;
-        return news;
-    }
-    news.created = flag_in(*result, "created");
-    if (const json::value* header = field(*result, "header")) news.revision = number_in<Revision>(*header, "revision");
-    news.over = flag_in(*result, "canceled") || field(*result, "compact_revision") != nullptr;
-    for (const json::value& event : list_in(*result, "events")) {
-        const json::value* changed = field(event, "kv");
-        auto key_value = changed == nullptr ? std::nullopt : key_value_in(*changed);
-        if (!key_value) {
-            news.over = true;
-            continue;
-        }
-        news.events.push_back(std::move(*key_value));
-    }
+    bool ok = true;
+    const auto read_event = [&](std::string_view event) {
+        bool has_key = false;
+        // That of a change is not there, so its type is not asked for.
+        const bool read = for_each_field(event, [&](const Field& field) {
+            if (field.number != 2) return;
+            has_key = true;
+            ok = read_key_value(field.bytes, news.events.emplace_back()) && ok;
+        });
+        return read && has_key;
+    };
+    const bool read = for_each_field(message, [&](const Field& field) {
+        if (field.number == header_field) ok = read_header(field.bytes, news.revision) && ok;
+        if (field.number == 3) news.created = field.value != 0;
+        const bool is_canceled = field.number == 4 && field.value != 0;
+        const bool is_compacted = field.number == 5 && field.value != 0;
+        news.over = news.over || is_canceled || is_compacted;
+        if (field.number == 11) ok = read_event(field.bytes) && ok;
+    });
+    news.over = news.over || !read || !ok;
     return news;
 }
 

@@ -9,12 +9,24 @@
 #include <string_view>
 #include <vector>
 
-/// What is said to etcd's JSON gateway, and what it answers. In its JSON keys and values are base64, 64-bit
-/// numbers are strings, and a field with its default value is left out: a transaction that did not succeed has no
-/// `succeeded`.
+/// What is said to etcd, and what it answers: the messages of its gRPC interface, in Protocol Buffers. A field with its
+/// default value is left out: a transaction that did not succeed does not say so.
 namespace holdfast::stores::etcd {
 
 using Revision = std::int64_t;
+
+/// What can be asked of etcd.
+namespace method {
+inline constexpr std::string_view txn = "/etcdserverpb.KV/Txn";
+inline constexpr std::string_view watch = "/etcdserverpb.Watch/Watch";
+inline constexpr std::string_view authenticate = "/etcdserverpb.Auth/Authenticate";
+inline constexpr std::string_view status = "/etcdserverpb.Maintenance/Status";
+inline constexpr std::string_view alarm = "/etcdserverpb.Maintenance/Alarm";
+inline constexpr std::string_view member_list = "/etcdserverpb.Cluster/MemberList";
+}  // namespace method
+
+/// Asks for everything that there is: a message whose fields all have their defaults.
+inline constexpr std::string_view no_fields{};
 
 /// Read keys, in their order.
 struct Get {
@@ -47,9 +59,10 @@ public:
     void order_by_log(std::string_view unused_key);
 
     [[nodiscard]] std::size_t operations() const { return operations_; }
-    [[nodiscard]] std::string text() const;
+    [[nodiscard]] std::string message() const { return compare_ + success_ + failure_; }
 
 private:
+    // Each a part of the message.
     std::string compare_{};
     std::string success_{};
     std::string failure_{};
@@ -73,18 +86,11 @@ struct TxnAnswer {
     bool store_was_there = false;  ///< As far as was known when it was asked; see `Session::exists`.
     std::vector<Found> found{};    ///< One for each operation; empty for those that do not read.
 };
-[[nodiscard]] Result<TxnAnswer> read_txn(std::string_view body);
+[[nodiscard]] Result<TxnAnswer> read_txn(std::string_view message);
 
-/// Why etcd did not do what it was asked.
-struct Refusal {
-    int code = 0;  ///< Of gRPC.
-    std::string text{};
-};
-[[nodiscard]] Refusal read_refusal(std::string_view body);
-
-[[nodiscard]] std::string login_text(std::string_view user, std::string_view password);
+[[nodiscard]] std::string login_message(std::string_view user, std::string_view password);
 /// Empty if there is none in it.
-[[nodiscard]] std::string read_token(std::string_view body);
+[[nodiscard]] std::string read_token(std::string_view message);
 
 /// One node, as it sees itself.
 struct NodeStatus {
@@ -93,22 +99,22 @@ struct NodeStatus {
     bool has_leader = false;
     std::vector<std::string> errors{};
 };
-[[nodiscard]] NodeStatus read_status(std::string_view body);
+[[nodiscard]] NodeStatus read_status(std::string_view message);
 
-[[nodiscard]] std::size_t count_members(std::string_view body);
+[[nodiscard]] std::size_t count_members(std::string_view message);
 /// `NOSPACE`, `CORRUPT`.
-[[nodiscard]] std::vector<std::string> read_alarms(std::string_view body);
+[[nodiscard]] std::vector<std::string> read_alarms(std::string_view message);
 
 /// From now on: etcd serves a watch that begins in the past from a list that it goes through ten times a second.
-[[nodiscard]] std::string watch_text(std::string_view key, bool only_deletes);
+[[nodiscard]] std::string watch_message(std::string_view key, bool only_deletes);
 
-/// One line of a watch.
+/// One message of a watch.
 struct WatchNews {
     bool created = false;
     Revision revision = 0;           ///< The newest one; of a watch that was created, it begins behind it.
     bool over = false;               ///< Cancelled, compacted away, or not understood: watch again after looking.
     std::vector<KeyValue> events{};  ///< A deleted key has no value.
 };
-[[nodiscard]] WatchNews read_news(std::string_view line);
+[[nodiscard]] WatchNews read_news(std::string_view message);
 
 }  // namespace holdfast::stores::etcd

@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds good_for{5000};
 /// What was answered later than this does not say well enough when.
 constexpr milliseconds longest_trip{1000};
+/// It shows whole seconds.
+constexpr milliseconds resolution{1000};
 
 void begin_late(Lease& lease, const Moment& moment) {
     if (lease.renewed_at != moment.now) return;
@@ -34,15 +36,11 @@ void begin_late(Override& ask, const Moment& moment) {
 
 }  // namespace
 
-Result<Moment> NodeClock::moment_of(const Gateway::Answer& answer, Boottime sent_at) {
-    if (const auto judged = clock_.judges()) return Moment{*judged, milliseconds{0}};
-    if (!answer.date)
-        return fail(Errc::store_unavailable, "etcd's answer does not say what time it is (it has no Date)");
-    const Moment moment{*answer.date, std::chrono::seconds{1}};
+Moment NodeClock::heard(Instant date, Boottime asked_at) {
     const Boottime heard_at = host_clock().boottime();
     const std::scoped_lock lock(mutex_);
-    if (heard_at - sent_at <= longest_trip) heard_ = Heard{moment, sent_at, heard_at};
-    return moment;
+    if (heard_at - asked_at <= longest_trip) heard_ = Heard{date, asked_at, heard_at};
+    return {date, resolution};
 }
 
 std::optional<Moment> NodeClock::reckoned() const {
@@ -55,13 +53,13 @@ std::optional<Moment> NodeClock::reckoned() const {
     // Real time, because the node's clock runs in it.
     const Boottime now = host_clock().boottime();
     if (!heard || now - heard->heard_at > good_for) return std::nullopt;
-    // The node looked at its clock after the request was sent and before the answer was heard. So it now shows at
+    // The node looked at its clock after it was asked and before the answer was heard. So it now shows at
     // least its time then plus what has passed since the answer, and at most the end of that second plus what has
-    // passed since the request. Cut to seconds, like every other reading, lest the audit log goes back and forth.
-    const Instant least = heard->moment.now + (now - heard->heard_at);
-    const Instant most = heard->moment.now + heard->moment.resolution + (now - heard->sent_at);
+    // passed since the question. Cut to seconds, like every other reading, lest the audit log goes back and forth.
+    const Instant least = heard->date + (now - heard->heard_at);
+    const Instant most = heard->date + resolution + (now - heard->asked_at);
     const Instant cut = std::chrono::floor<std::chrono::seconds>(least);
-    return Moment{cut, most - cut};
+    return Moment{cut, most - cut, false};
 }
 
 milliseconds NodeClock::tolerance(const Moment& moment) const { return std::max(margin_, slewing) + moment.resolution; }

@@ -41,7 +41,9 @@ public:
             const auto exists =
                 session_.exists(meta.empty() ? std::nullopt : std::optional(meta.front()), answer->txn.store_was_there);
             if (!exists) return std::unexpected(exists.error());
-            moment_ = answer->moment;
+            const auto moment = session_.moment(patience_);
+            if (!moment) return std::unexpected(moment.error());
+            moment_ = *moment;
             if (!*exists) return {};
             const Found& found = answer->txn.found[1];
             if (!beside_.empty()) take_beside(answer->txn.found[2]);
@@ -193,12 +195,12 @@ Result<LockStatus> inspect(Session& session, const LockName& name, Patience& pat
     // The whole queue, as far as one page goes: people look at the number of those who wait.
     const std::vector<Wanted> wanted{{.name = name, .depth = page}};
     BatchView view(session.keys(), wanted);
-    const auto moment = session.look(view, patience);
+    auto moment = session.look(view, patience);
     if (!moment) return std::unexpected(moment.error());
     const auto exists = session.exists(view);
     if (!exists) return std::unexpected(exists.error());
     if (!*exists) return kernel::status_of(kernel::blank(name), 0, moment->now);
-    const auto found = view.view_of(wanted.front(), *moment, session.node_clock().tolerance(*moment));
+    const auto found = session.judged(view, wanted.front(), *moment, patience);
     if (!found) return std::unexpected(found.error());
     return kernel::status_of(found->record, found->waiters, moment->now);
 }
@@ -253,13 +255,13 @@ Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patienc
     std::vector<Wanted> wanted{{.name = watch.name, .depth = watch.ticket ? 1U : 0U}};
     if (watch.ticket) wanted.front().own_tickets.push_back(*watch.ticket);
     BatchView view(session.keys(), wanted);
-    const auto moment = session.look(view, patience);
+    auto moment = session.look(view, patience);
     if (!moment) return std::unexpected(moment.error());
     Outlook outlook{.watch_next = session.keys().record(watch.name), .revision = view.revision()};
     const auto exists = session.exists(view);
     if (!exists) return std::unexpected(exists.error());
     if (!*exists) return outlook;
-    auto found = view.view_of(wanted.front(), *moment, session.node_clock().tolerance(*moment));
+    auto found = session.judged(view, wanted.front(), *moment, patience);
     if (!found) return std::unexpected(found.error());
     outlook.seq = found->record.seq;
     if (!watch.ticket) return outlook;
@@ -286,7 +288,7 @@ std::optional<Outlook> outlook_from(Session& session, const LockName& name, cons
     answer.found.push_back(std::move(taken.queue));
     if (!view.take(std::move(answer))) return std::nullopt;
     const auto found = view.view_of(wanted.front(), taken.moment, session.node_clock().tolerance(taken.moment));
-    if (!found) return std::nullopt;
+    if (!found || view.may_have_ended(taken.moment)) return std::nullopt;
     Outlook outlook{.seq = found->record.seq, .watch_next = session.keys().record(name), .revision = view.revision()};
     if (look_along(outlook, session, view, *found, waiter, taken.moment)) return std::nullopt;
     return outlook;

@@ -7,7 +7,6 @@
 namespace holdfast::stores::etcd {
 namespace {
 
-constexpr std::string_view path_of_txn = "/v3/kv/txn";
 constexpr int format = 1;
 constexpr std::string_view mark = "holdfast ";
 
@@ -31,7 +30,7 @@ Result<StoreId> id_in(std::string_view meta) {
 }  // namespace
 
 Result<Session::Answer> Session::read(const Txn& txn, Patience& patience) {
-    auto answer = write(txn.text(), patience);
+    auto answer = write(txn.message(), patience);
     if (!answer && answer.error().code == Errc::outcome_unknown) answer.error().code = Errc::store_unavailable;
     return answer;
 }
@@ -40,15 +39,34 @@ Result<Session::Answer> Session::write(const std::string& txn, Patience& patienc
     // Before it is asked: an answer from before the store was made does not say that it is gone, although another
     // thread has made it meanwhile.
     const bool was_there = store_id().has_value();
-    const Boottime sent_at = host_clock().boottime();
-    const auto answer = gateway_.call(path_of_txn, txn, patience);
+    const auto answer = cluster_.call(method::txn, txn, patience);
     if (!answer) return std::unexpected(answer.error());
-    auto moment = node_clock_.moment_of(*answer, sent_at);
-    if (!moment) return std::unexpected(moment.error());
-    auto read = read_txn(answer->body);
+    auto read = read_txn(answer->message);
     if (!read) return fail(Errc::outcome_unknown, read.error().message);
     read->store_was_there = was_there;
-    return Answer{std::move(*read), *moment, answer->maybe_repeated};
+    return Answer{std::move(*read), answer->maybe_repeated};
+}
+
+Result<Moment> Session::moment(Patience& patience) {
+    if (const auto reckoned = node_clock_.reckoned()) return *reckoned;
+    return look_at_clock(patience);
+}
+
+Result<Moment> Session::look_at_clock(Patience& patience) {
+    if (const auto judged = clock_.judges()) return Moment{*judged};
+    const Boottime asked_at = host_clock().boottime();
+    const auto date = cluster_.date(patience);
+    if (!date) return std::unexpected(date.error());
+    return node_clock_.heard(*date, asked_at);
+}
+
+Result<LockView> Session::judged(BatchView& view, const Wanted& lock, Moment& moment, Patience& patience) {
+    auto found = view.view_of(lock, moment, node_clock_.tolerance(moment));
+    if (!view.may_have_ended(moment)) return found;
+    const auto looked = look_at_clock(patience);
+    if (!looked) return std::unexpected(looked.error());
+    moment = *looked;
+    return view.view_of(lock, moment, node_clock_.tolerance(moment));
 }
 
 Result<Moment> Session::look(BatchView& view, Patience& patience, Order order) {
@@ -59,7 +77,8 @@ Result<Moment> Session::look(BatchView& view, Patience& patience, Order order) {
     if (!answer) return std::unexpected(answer.error());
     if (auto taken = view.take(std::move(answer->txn)); !taken) return std::unexpected(taken.error());
     if (auto rest = complete(view, patience); !rest) return std::unexpected(rest.error());
-    return answer->moment;
+    // After it was read: whoever looked before might take for live what has ended meanwhile.
+    return moment(patience);
 }
 
 Result<void> Session::complete(BatchView& view, Patience& patience) {
@@ -78,7 +97,7 @@ Result<bool> Session::exists(const std::optional<KeyValue>& meta, bool was_there
     if (!meta) {
         if (was_there)
             return fail(Errc::store_unavailable,
-                        fmt::format("the store {} is gone: its keys were removed from etcd", gateway_.address().shown));
+                        fmt::format("the store {} is gone: its keys were removed from etcd", cluster_.address().shown));
         return false;
     }
     const auto id = id_in(meta->value);
@@ -94,13 +113,13 @@ Result<void> Session::create(Patience& patience) {
     txn.if_absent(keys_.records(""));
     txn.put(keys_.meta(), fmt::format("{}{} {}", mark, format, StoreId::random().text()));
     txn.otherwise_get({.keys = {keys_.meta()}});
-    const auto answer = write(txn.text(), patience);
+    const auto answer = write(txn.message(), patience);
     if (!answer) return std::unexpected(answer.error());
     const bool is_there =
         answer->txn.succeeded || (!answer->txn.found.empty() && !answer->txn.found.front().keys.empty());
     if (!is_there)
         return fail(Errc::record_corrupt, fmt::format("{} has locks, and the key {} is missing that says what it is",
-                                                      gateway_.address().shown, keys_.meta()));
+                                                      cluster_.address().shown, keys_.meta()));
     return {};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "stores/etcd/batch_view.hpp"
+#include "stores/etcd/cluster.hpp"
 
 #include <mutex>
 
@@ -10,12 +11,11 @@ namespace holdfast::stores::etcd {
 class Session {
 public:
     Session(Address address, const Clock& clock)
-        : keys_(address.prefix), node_clock_(clock, address.margin), gateway_(std::move(address)) {}
+        : clock_(clock), keys_(address.prefix), node_clock_(clock, address.margin), cluster_(std::move(address)) {}
 
     struct Answer {
         TxnAnswer txn{};
-        Moment moment{};
-        bool maybe_repeated = false;  ///< See `Gateway::Answer`.
+        bool maybe_repeated = false;  ///< See `Cluster::Answer`.
     };
 
     /// Who vouches for what is read; see `Txn::order_by_log`.
@@ -25,6 +25,13 @@ public:
     [[nodiscard]] Result<Answer> read(const Txn& txn, Patience& patience);
     /// One that compares what it read before, so that it may be sent again: see `Writing`.
     [[nodiscard]] Result<Answer> write(const std::string& txn, Patience& patience);
+
+    /// What time it is, going by what was heard of a node's clock in the last seconds.
+    [[nodiscard]] Result<Moment> moment(Patience& patience);
+    /// What time it is, going by a look at a node's clock: where something may have ended.
+    [[nodiscard]] Result<Moment> look_at_clock(Patience& patience);
+    /// What `view` found of a lock, as it counts at `moment`, which may become another for that.
+    [[nodiscard]] Result<LockView> judged(BatchView& view, const Wanted& lock, Moment& moment, Patience& patience);
 
     /// Reads what `view` plans, all of it.
     [[nodiscard]] Result<Moment> look(BatchView& view, Patience& patience, Order order = Order::by_one_node);
@@ -43,13 +50,14 @@ public:
     [[nodiscard]] std::optional<KeyValue> meta() const;
     [[nodiscard]] const Keys& keys() const { return keys_; }
     [[nodiscard]] const NodeClock& node_clock() const { return node_clock_; }
-    [[nodiscard]] Gateway& gateway() { return gateway_; }
-    [[nodiscard]] const Gateway& gateway() const { return gateway_; }
+    [[nodiscard]] Cluster& cluster() { return cluster_; }
+    [[nodiscard]] const Cluster& cluster() const { return cluster_; }
 
 private:
+    const Clock& clock_;
     const Keys keys_;
     NodeClock node_clock_;
-    Gateway gateway_;
+    Cluster cluster_;
 
     mutable std::mutex mutex_;
     // Both are guarded by mutex_, and are of the store that was seen last.

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "stores/etcd/http.hpp"
+#include "base/fd.hpp"
+#include "stores/etcd/cluster.hpp"
 #include "stores/etcd/messages.hpp"
 
 #include <memory>
@@ -10,30 +11,28 @@
 
 namespace holdfast::stores::etcd {
 
-/// A watch on one key: an answer of etcd that goes on line by line. Only a hint: whoever hears nothing looks again
-/// from time to time.
+/// A watch on one key: a call that goes on, with an answer message by message. Only a hint: whoever hears nothing looks
+/// again from time to time.
 class WatchStream {
 public:
-    WatchStream(const std::string& url, const std::string& ca_file, const std::string& token, const std::string& body);
+    /// `cluster` must outlive it.
+    WatchStream(Cluster& cluster, std::size_t endpoint, const std::string& message);
     WatchStream(const WatchStream&) = delete;
     WatchStream& operator=(const WatchStream&) = delete;
     ~WatchStream();
 
-    /// The next line, if one comes within `time` and nobody calls `wake`. Once it is over it stays over.
+    /// The next message, if one comes within `time` and nobody calls `wake`. Once it is over it stays over.
     [[nodiscard]] std::optional<WatchNews> next(std::chrono::milliseconds time);
     /// Ends `next` at once. From any thread.
     void wake();
 
 private:
     [[nodiscard]] std::optional<WatchNews> buffered();
-    void advance();
 
-    const std::string body_;
-    const CurlHeaders headers_;
-    const CurlHandle handle_;
-    CURLM* const multi_;
-    std::string received_{};
-    bool over_ = false;
+    Cluster& cluster_;
+    const std::size_t endpoint_;
+    const base::Fd woken_;  ///< An eventfd.
+    std::unique_ptr<Channel> channel_;
 };
 
 /// Watches that nobody listens to just now. A waiter that looks up once a second finds its own again.

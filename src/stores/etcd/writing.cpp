@@ -31,8 +31,7 @@ Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Chan
     // Who takes a place needs to know who stands before it.
     reads_queue_ = !view.is_assumed() && view.wanted().size() == 1 && changes.size() == 1 && !changes[0].put.empty();
     if (reads_queue_) txn_.get(view.queue_of(view.wanted().front()));
-    // etcd takes longer to understand an operation in JSON than to carry it out. A guess is hardly ever wrong, so what
-    // it needs then is asked for then.
+    // A guess is hardly ever wrong, so what it needs then is asked for then.
     reads_otherwise_ = !view.is_assumed();
     if (reads_otherwise_) view.plan([&](const Get& get) { txn_.otherwise_get(get); });
     if (!evidence_.key.empty()) txn_.otherwise_get(evidence_get_);

@@ -10,7 +10,7 @@ class Writing {
 public:
     Writing(const Keys& keys, const BatchView& view, const std::vector<Change>& changes, const Moment& moment);
 
-    [[nodiscard]] std::string text() const { return txn_.text(); }
+    [[nodiscard]] std::string message() const { return txn_.message(); }
 
     /// Whether it reads if it does not write.
     [[nodiscard]] bool reads_otherwise() const { return reads_otherwise_; }

@@ -4,7 +4,7 @@
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 #include "stores/etcd/address.hpp"
-#include "stores/etcd/http.hpp"
+#include "stores/etcd/channel.hpp"
 
 #include <memory>
 #include <mutex>
@@ -33,13 +33,12 @@ private:
 };
 
 /// The endpoints of one cluster: whom to ask, whom to pass over, and as whom. May be used from any thread.
-class Gateway {
+class Cluster {
 public:
-    explicit Gateway(Address address) : address_(std::move(address)), passed_over_until_(address_.endpoints.size()) {}
+    explicit Cluster(Address address) : address_(std::move(address)), nodes_(address_.endpoints.size()) {}
 
     struct Answer {
-        std::string body{};
-        std::optional<Instant> date{};
+        std::string message{};
         bool maybe_repeated = false;  ///< An earlier copy of the request may have been carried out.
     };
 
@@ -47,11 +46,23 @@ public:
     ///
     /// Only for requests that may arrive twice. `store_unavailable`: none did anything. `outcome_unknown`: one
     /// may have, and did not say.
-    [[nodiscard]] Result<Answer> call(std::string_view path, const std::string& body, Patience& patience);
-
+    [[nodiscard]] Result<Answer> call(std::string_view method, std::string_view message, Patience& patience);
     /// Asks this one, once.
-    [[nodiscard]] Result<Answer> call_one(std::size_t endpoint, std::string_view path, const std::string& body,
+    [[nodiscard]] Result<Answer> call_one(std::size_t endpoint, std::string_view method, std::string_view message,
                                           std::chrono::milliseconds timeout);
+
+    /// What the clock of one of them shows, in whole seconds.
+    [[nodiscard]] Result<Instant> date(Patience& patience);
+    [[nodiscard]] Result<Instant> date_of(std::size_t endpoint, std::chrono::milliseconds timeout);
+
+    struct Taken {
+        std::unique_ptr<Channel> channel{};  ///< Null if there is none to be had.
+        bool was_kept = false;               ///< It was not made for this.
+        std::string trouble{};
+    };
+    /// A connection of one's own, until it is given back after a call that was not broken off.
+    [[nodiscard]] Taken take_channel(std::size_t endpoint, std::chrono::milliseconds timeout);
+    void give_back(std::size_t endpoint, std::unique_ptr<Channel> channel);
 
     [[nodiscard]] const Address& address() const { return address_; }
     /// The endpoint that is asked first.
@@ -61,13 +72,21 @@ public:
 
 private:
     struct Attempt;
+    struct Node {
+        std::vector<std::unique_ptr<Channel>> idle{};
+        Boottime passed_over_until{};
+    };
 
-    [[nodiscard]] Attempt attempt(std::size_t endpoint, std::string_view path, const std::string& body,
+    /// Calls `ask` for one endpoint after the other until it has an answer.
+    template <class Ask>
+    [[nodiscard]] Attempt first_answer(Patience& patience, Ask ask);
+    [[nodiscard]] Attempt attempt(std::size_t endpoint, std::string_view method, std::string_view message,
                                   std::chrono::milliseconds timeout);
+    [[nodiscard]] Attempt attempt_date(std::size_t endpoint, std::chrono::milliseconds timeout);
     [[nodiscard]] Attempt log_in(std::size_t endpoint, std::chrono::milliseconds timeout);
     [[nodiscard]] std::vector<std::size_t> order() const;
-    [[nodiscard]] std::unique_ptr<Http> take_http();
-    void give_back(std::unique_ptr<Http> http);
+    [[nodiscard]] std::unique_ptr<Channel> take_idle(std::size_t endpoint);
+    void forget_idle(std::size_t endpoint);
     void prefer(std::size_t endpoint);
     [[nodiscard]] Error trouble(Errc code, std::size_t endpoint, std::string_view what) const;
 
@@ -76,8 +95,8 @@ private:
 
     mutable std::mutex mutex_;
     // All of these are guarded by mutex_.
-    std::vector<std::unique_ptr<Http>> idle_{};
-    std::vector<Boottime> passed_over_until_;
+    std::vector<Node> nodes_;
+    std::vector<std::unique_ptr<Http>> idle_clocks_{};
     std::size_t preferred_ = 0;
     std::string token_{};
 };

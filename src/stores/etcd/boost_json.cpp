@@ -1,2 +1,0 @@
-// Boost.JSON without a library to link: this file is the library.
-#include <boost/json/src.hpp>

@@ -1,0 +1,328 @@
+#include "stores/etcd/cluster.hpp"
+
+#include "stores/etcd/messages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+namespace holdfast::stores::etcd {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// etcd itself gives up after seven seconds, which is longer than many a lease.
+constexpr milliseconds longest_call{2000};
+constexpr milliseconds longest_silence{10'000};
+constexpr milliseconds passed_over_for{5000};
+/// For each node.
+constexpr std::size_t most_idle = 64;
+
+namespace grpc {
+constexpr int invalid_argument = 3;
+constexpr int permission_denied = 7;
+constexpr int resource_exhausted = 8;
+constexpr int failed_precondition = 9;
+constexpr int unauthenticated = 16;
+}  // namespace grpc
+
+/// Counted in real time: a clock that stands still must not keep a call waiting for ever.
+Boottime real_time() { return host_clock().boottime(); }
+
+bool is_full(const CallEnd& refusal) {
+    return refusal.status == grpc::resource_exhausted && refusal.text.find("space") != std::string::npos;
+}
+
+/// etcd refuses before it does anything, or it has tried and cannot say.
+bool is_certain(const CallEnd& refusal) {
+    return refusal.status == grpc::invalid_argument || refusal.status == grpc::permission_denied ||
+           refusal.status == grpc::resource_exhausted || refusal.status == grpc::failed_precondition;
+}
+
+bool needs_login(const CallEnd& refusal) {
+    if (refusal.status == grpc::unauthenticated) return true;
+    // Without a token; with one from before the users or roles were changed.
+    return refusal.status == grpc::invalid_argument && (refusal.text.find("user name is empty") != std::string::npos ||
+                                                        refusal.text.find("auth store is old") != std::string::npos);
+}
+
+bool has_no_leader(const CallEnd& refusal) { return refusal.text.find("no leader") != std::string::npos; }
+
+}  // namespace
+
+Patience::Patience(const Clock& clock, Deadline deadline)
+    : clock_(clock), deadline_(deadline), silent_since_(real_time()) {}
+
+milliseconds Patience::left() const {
+    return std::min(deadline_.remaining(clock_), silent_since_ + longest_silence - real_time());
+}
+
+void Patience::answered() { silent_since_ = real_time(); }
+
+void Patience::pause(int attempts) const {
+    thread_local std::minstd_rand random(std::random_device{}());
+    const int most = std::min(5 << std::min(attempts, 5), 150);
+    const milliseconds time{std::uniform_int_distribution<int>(1, most)(random)};
+    std::this_thread::sleep_for(std::clamp(left(), milliseconds{0}, time));
+}
+
+/// How asking one endpoint ended.
+struct Cluster::Attempt {
+    enum class End {
+        answered,
+        refused,      ///< For a reason that every endpoint would give.
+        unreachable,  ///< Nothing was sent.
+        busy,         ///< It is there, and did nothing.
+        in_doubt,     ///< It may have done what it was asked.
+    };
+    End end = End::unreachable;
+    Answer answer{};
+    Instant date{};  ///< If it was asked for that.
+    Error error{Errc::store_unavailable, ""};
+    bool needs_login = false;
+};
+
+template <class Ask>
+Cluster::Attempt Cluster::first_answer(Patience& patience, Ask ask) {
+    using End = Attempt::End;
+    Attempt last;
+    last.error = {Errc::store_unavailable, "the time was over before etcd could be asked"};
+    bool in_doubt = false;
+    bool logged_in = false;
+    const auto give_up = [&] {
+        if (in_doubt)
+            last.error = {Errc::outcome_unknown,
+                          last.error.message + "; whether it did what it was asked is not known"};
+        return std::move(last);
+    };
+    const auto time = [&] { return std::min(longest_call, patience.left()); };
+
+    if (auto may = attempts_.wait(patience.left()); !may) {
+        last.error = may.error();
+        return last;
+    }
+    for (int round = 0;; ++round) {
+        bool somebody_is_there = false;
+        for (const std::size_t endpoint : order()) {
+            if (patience.over()) return give_up();
+            Attempt made = ask(endpoint, time());
+            if (made.needs_login && !logged_in) {
+                logged_in = true;
+                made = log_in(endpoint, time());
+                if (made.end == End::answered) made = ask(endpoint, time());
+            }
+            if (made.end == End::answered) {
+                prefer(endpoint);
+                attempts_.succeeded();
+                patience.answered();
+                made.answer.maybe_repeated = in_doubt;
+                return made;
+            }
+            last = std::move(made);
+            if (last.end == End::refused) return give_up();
+            pass_over(endpoint);
+            in_doubt = in_doubt || last.end == End::in_doubt;
+            somebody_is_there = somebody_is_there || last.end != End::unreachable;
+        }
+        // Nobody listens anywhere: there is nothing to wait for, unless somebody may have acted before.
+        if (!somebody_is_there && !in_doubt) {
+            attempts_.failed(last.error);
+            return give_up();
+        }
+        patience.pause(round);
+    }
+}
+
+Result<Cluster::Answer> Cluster::call(std::string_view method, std::string_view message, Patience& patience) {
+    Attempt made = first_answer(patience, [&](std::size_t endpoint, milliseconds timeout) {
+        return attempt(endpoint, method, message, timeout);
+    });
+    if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
+    return std::move(made.answer);
+}
+
+Result<Cluster::Answer> Cluster::call_one(std::size_t endpoint, std::string_view method, std::string_view message,
+                                          milliseconds timeout) {
+    timeout = std::min(timeout, longest_call);
+    Attempt made = attempt(endpoint, method, message, timeout);
+    if (made.needs_login) {
+        made = log_in(endpoint, timeout);
+        if (made.end == Attempt::End::answered) made = attempt(endpoint, method, message, timeout);
+    }
+    if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
+    return std::move(made.answer);
+}
+
+Result<Instant> Cluster::date(Patience& patience) {
+    Attempt made = first_answer(
+        patience, [&](std::size_t endpoint, milliseconds timeout) { return attempt_date(endpoint, timeout); });
+    if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
+    return made.date;
+}
+
+Result<Instant> Cluster::date_of(std::size_t endpoint, milliseconds timeout) {
+    Attempt made = attempt_date(endpoint, std::min(timeout, longest_call));
+    if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
+    return made.date;
+}
+
+Cluster::Attempt Cluster::attempt(std::size_t endpoint, std::string_view method, std::string_view message,
+                                  milliseconds timeout) {
+    using End = Attempt::End;
+    const Deadline deadline = Deadline::in(host_clock(), timeout);
+    const std::string token = this->token();
+    Attempt made;
+    CallEnd end{};
+    // A connection that was reset while it idled says nothing about the server, and nothing was sent on it.
+    for (bool again = true; again;) {
+        auto taken = take_channel(endpoint, timeout);
+        if (!taken.channel) {
+            made.error = trouble(Errc::store_unavailable, endpoint, taken.trouble);
+            return made;
+        }
+        end = taken.channel->call({method, token, message}, deadline.remaining(host_clock()), made.answer.message);
+        again = end.how == CallEnd::How::not_sent && taken.was_kept;
+        if (end.how == CallEnd::How::answered)
+            give_back(endpoint, std::move(taken.channel));
+        else
+            forget_idle(endpoint);
+    }
+    if (end.how != CallEnd::How::answered) {
+        made.end = end.how == CallEnd::How::in_doubt  ? End::in_doubt
+                   : end.how == CallEnd::How::refused ? End::busy
+                                                      : End::unreachable;
+        made.error = trouble(Errc::store_unavailable, endpoint, end.text);
+        return made;
+    }
+    if (end.status == 0) {
+        made.end = End::answered;
+        return made;
+    }
+    made.end = is_certain(end) ? End::refused : has_no_leader(end) ? End::busy : End::in_doubt;
+    made.needs_login = needs_login(end) && !address_.user.empty();
+    if (needs_login(end)) made.end = End::refused;
+    const bool may_not = end.status == grpc::permission_denied || needs_login(end);
+    made.error =
+        is_full(end)
+            ? trouble(Errc::store_unavailable, endpoint,
+                      "its database is full (the alarm NOSPACE is raised), so it refuses every change; compact and "
+                      "defragment it, then disarm the alarm")
+            : trouble(may_not ? Errc::denied : Errc::store_unavailable, endpoint,
+                      end.text.empty() ? fmt::format("status {} of gRPC", end.status) : end.text);
+    return made;
+}
+
+Cluster::Attempt Cluster::attempt_date(std::size_t endpoint, milliseconds timeout) {
+    std::unique_ptr<Http> http;
+    {
+        const std::scoped_lock lock(mutex_);
+        if (!idle_clocks_.empty()) {
+            http = std::move(idle_clocks_.back());
+            idle_clocks_.pop_back();
+        }
+    }
+    if (!http) http = std::make_unique<Http>(address_.ca_file);
+    const auto date = http->date(address_.endpoints[endpoint].url, timeout);
+    Attempt made;
+    if (date) {
+        made.end = Attempt::End::answered;
+        made.date = *date;
+    } else {
+        made.end = date.error().is_there ? Attempt::End::busy : Attempt::End::unreachable;
+        made.error = trouble(Errc::store_unavailable, endpoint, date.error().what);
+    }
+    const std::scoped_lock lock(mutex_);
+    if (idle_clocks_.size() < most_idle) idle_clocks_.push_back(std::move(http));
+    return made;
+}
+
+Cluster::Attempt Cluster::log_in(std::size_t endpoint, milliseconds timeout) {
+    {
+        // An old token would be refused here, too.
+        const std::scoped_lock lock(mutex_);
+        token_.clear();
+    }
+    Attempt made = attempt(endpoint, method::authenticate, login_message(address_.user, address_.password), timeout);
+    made.needs_login = false;
+    if (made.end == Attempt::End::answered) {
+        const std::scoped_lock lock(mutex_);
+        token_ = read_token(made.answer.message);
+    }
+    if (made.end == Attempt::End::refused) made.error.code = Errc::denied;
+    // Nothing that this does is a change of the store.
+    if (made.end == Attempt::End::in_doubt) made.end = Attempt::End::busy;
+    return made;
+}
+
+std::vector<std::size_t> Cluster::order() const {
+    const std::scoped_lock lock(mutex_);
+    const Boottime now = real_time();
+    std::vector<std::size_t> endpoints;
+    for (std::size_t i = 0; i < address_.endpoints.size(); ++i)
+        endpoints.push_back((preferred_ + i) % address_.endpoints.size());
+    std::ranges::stable_partition(endpoints, [&](std::size_t one) { return nodes_[one].passed_over_until <= now; });
+    return endpoints;
+}
+
+std::size_t Cluster::preferred() const { return order().front(); }
+
+void Cluster::prefer(std::size_t endpoint) {
+    const std::scoped_lock lock(mutex_);
+    preferred_ = endpoint;
+    nodes_[endpoint].passed_over_until = {};
+}
+
+void Cluster::pass_over(std::size_t endpoint) {
+    const std::scoped_lock lock(mutex_);
+    nodes_[endpoint].passed_over_until = real_time() + passed_over_for;
+}
+
+std::string Cluster::token() const {
+    const std::scoped_lock lock(mutex_);
+    return token_;
+}
+
+Cluster::Taken Cluster::take_channel(std::size_t endpoint, milliseconds timeout) {
+    while (auto kept = take_idle(endpoint))
+        if (kept->is_open()) return {.channel = std::move(kept), .was_kept = true};
+    auto opened = Channel::open(address_.endpoints[endpoint], address_.ca_file, timeout);
+    if (!opened) return {.trouble = std::move(opened.error())};
+    return {.channel = std::move(*opened)};
+}
+
+std::unique_ptr<Channel> Cluster::take_idle(std::size_t endpoint) {
+    const std::scoped_lock lock(mutex_);
+    auto& idle = nodes_[endpoint].idle;
+    if (idle.empty()) return nullptr;
+    auto channel = std::move(idle.back());
+    idle.pop_back();
+    return channel;
+}
+
+void Cluster::give_back(std::size_t endpoint, std::unique_ptr<Channel> channel) {
+    const std::scoped_lock lock(mutex_);
+    auto& idle = nodes_[endpoint].idle;
+    if (idle.size() < most_idle) idle.push_back(std::move(channel));
+}
+
+void Cluster::forget_idle(std::size_t endpoint) {
+    // Closed when nobody has to wait for it.
+    std::vector<std::unique_ptr<Channel>> idle;
+    const std::scoped_lock lock(mutex_);
+    idle.swap(nodes_[endpoint].idle);
+}
+
+Error Cluster::trouble(Errc code, std::size_t endpoint, std::string_view what) const {
+    std::string text = fmt::format("etcd at {}: {}", address_.endpoints[endpoint].name, what);
+    // Neither etcd nor a library repeats a password today.
+    constexpr std::string_view instead = "***";
+    const std::string& password = address_.password;
+    if (!password.empty())
+        for (auto at = text.find(password); at != std::string::npos; at = text.find(password, at + instead.size()))
+            text.replace(at, password.size(), instead);
+    return {code, std::move(text)};
+}
+
+}  // namespace holdfast::stores::etcd
