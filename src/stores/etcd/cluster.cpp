@@ -168,27 +168,29 @@ Result<Instant> Cluster::date_of(std::size_t endpoint, milliseconds timeout) {
     return made.date;
 }
 
+CallEnd Cluster::deliver(std::size_t endpoint, const Call& call, milliseconds timeout, std::string& message) {
+    const Deadline deadline = Deadline::in(host_clock(), timeout);
+    while (true) {
+        auto taken = take_channel(endpoint, deadline.remaining(host_clock()));
+        if (!taken.channel) return {.how = CallEnd::How::not_sent, .text = std::move(taken.trouble)};
+        CallEnd end = taken.channel->call(call, deadline.remaining(host_clock()), message);
+        if (end.how == CallEnd::How::answered) {
+            give_back(endpoint, std::move(taken.channel));
+            return end;
+        }
+        // The others are likely to be broken, too.
+        forget_idle(endpoint);
+        // A connection that was reset while it idled says nothing about the server, and nothing was sent on it.
+        if (end.how != CallEnd::How::not_sent || !taken.was_kept) return end;
+    }
+}
+
 Cluster::Attempt Cluster::attempt(std::size_t endpoint, std::string_view method, std::string_view message,
                                   milliseconds timeout) {
     using End = Attempt::End;
-    const Deadline deadline = Deadline::in(host_clock(), timeout);
     const std::string token = this->token();
     Attempt made;
-    CallEnd end{};
-    // A connection that was reset while it idled says nothing about the server, and nothing was sent on it.
-    for (bool again = true; again;) {
-        auto taken = take_channel(endpoint, timeout);
-        if (!taken.channel) {
-            made.error = trouble(Errc::store_unavailable, endpoint, taken.trouble);
-            return made;
-        }
-        end = taken.channel->call({method, token, message}, deadline.remaining(host_clock()), made.answer.message);
-        again = end.how == CallEnd::How::not_sent && taken.was_kept;
-        if (end.how == CallEnd::How::answered)
-            give_back(endpoint, std::move(taken.channel));
-        else
-            forget_idle(endpoint);
-    }
+    const CallEnd end = deliver(endpoint, {method, token, message}, timeout, made.answer.message);
     if (end.how != CallEnd::How::answered) {
         made.end = end.how == CallEnd::How::in_doubt  ? End::in_doubt
                    : end.how == CallEnd::How::refused ? End::busy

@@ -80,6 +80,8 @@ private:
     /// Calls `ask` for one endpoint after the other until it has an answer.
     template <class Ask>
     [[nodiscard]] Attempt first_answer(Patience& patience, Ask ask);
+    [[nodiscard]] CallEnd deliver(std::size_t endpoint, const Call& call, std::chrono::milliseconds timeout,
+                                  std::string& message);
     [[nodiscard]] Attempt attempt(std::size_t endpoint, std::string_view method, std::string_view message,
                                   std::chrono::milliseconds timeout);
     [[nodiscard]] Attempt attempt_date(std::size_t endpoint, std::chrono::milliseconds timeout);
