@@ -1,9 +1,7 @@
 #include "stores/etcd/channel.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <nghttp2/nghttp2.h>
 #include <stdexcept>
 
@@ -95,8 +93,7 @@ struct Channel::Callbacks {
     static ssize_t read_request(nghttp2_session* /*session*/, std::int32_t /*stream*/, std::uint8_t* into,
                                 std::size_t size, std::uint32_t* flags, nghttp2_data_source* /*source*/, void* user) {
         Channel& channel = of(user);
-        const std::size_t count = std::min(size, channel.request_.size() - channel.handed_over_);
-        std::memcpy(into, channel.request_.data() + channel.handed_over_, count);
+        const std::size_t count = channel.request_.copy(reinterpret_cast<char*>(into), size, channel.handed_over_);
         channel.handed_over_ += count;
         if (channel.handed_over_ == channel.request_.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (channel.may_go_on_) *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;

@@ -79,7 +79,7 @@ private:
     const std::string scheme_;
     std::unique_ptr<nghttp2_session, SessionDeleter> session_{};
     std::string unsent_{};  ///< Taken from the session already.
-    std::array<char, 16 * 1024> buffer_{};
+    std::array<char, 16'384> buffer_{};
     bool is_broken_ = false;
 
     // Of the call that was begun last.
