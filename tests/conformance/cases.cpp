@@ -43,7 +43,7 @@ std::vector<StoreCase> store_cases() {
         // InnoDB shows a change before it is on disk.
         in_server("mysql", start_mysql, 40, false),
         in_server("redis", start_redis, 60),
-        in_server("etcd", start_etcd, 40, false),
+        in_server("etcd", start_etcd, 40),
     };
 }
 

@@ -89,26 +89,45 @@ TEST_F(EtcdWaiting, TheFirstInLineComesToItsTurnWhenTheLeaseEnds) {
     EXPECT_THAT(store_->apply_one(bob, patient()), Granted());
 }
 
-// Whoever was told that its turn has come asks without looking once more.
-TEST_F(EtcdWaiting, ATurnThatWasLostMeanwhileIsNotTaken) {
-    const auto theirs = must(open_store(url_));
-    const Acquire alice = by_alice(lock("x"), 1h);
-    must(theirs->apply_one(alice, patient()));
-    const Acquire bob = queued(by_bob(lock("x")), 1h);
-    EXPECT_THAT(store_->apply_one(bob, patient()), RefusedWith(Errc::lock_conflict));
-    const Acquire carol = queued(by_carol(lock("x")), 1h);
-    EXPECT_THAT(theirs->apply_one(carol, patient()), RefusedWith(Errc::lock_conflict));
+/// Who was handed the lock remembers who comes next, and does not look again when it gives it back.
+class EtcdSuccession : public EtcdWaiting {
+protected:
+    EtcdSuccession() {
+        must(theirs_->apply_one(alice_, patient()));
+        EXPECT_THAT(store_->apply_one(bob_, patient()), RefusedWith(Errc::lock_conflict));
+        EXPECT_THAT(theirs_->apply_one(carol_, patient()), RefusedWith(Errc::lock_conflict));
+        must(theirs_->apply_one(release(alice_), patient()));
+        EXPECT_TRUE(must(store_->wait_for_change({.name = lock("x"), .ticket = bob_.as.lock_id}, patient())));
+    }
 
-    auto turn = std::async(std::launch::async, [&] { return gets_its_turn(bob); });
-    must(theirs->apply_one(release(alice), patient()));
-    EXPECT_TRUE(turn.get());
-    must(theirs->apply_one(cancel(bob), patient()));
-    EXPECT_THAT(store_->apply_one(bob, patient()), RefusedWith(Errc::lock_conflict)) << "carol is first";
-    const Outcome granted = must(theirs->apply_one(carol, patient()));
-    EXPECT_EQ(granted.lock.waiters, 1U) << "bob stands in line again";
-    must(theirs->apply_one(release(carol), patient()));
-    EXPECT_TRUE(gets_its_turn(bob));
-    EXPECT_EQ(must(store_->apply_one(bob, patient())).lock.waiters, 0U);
+    [[nodiscard]] LockStatus after_release() {
+        must(store_->apply_one(release(bob_), patient()));
+        return must(theirs_->inspect(lock("x"), patient()));
+    }
+
+    const std::unique_ptr<Store> theirs_ = must(open_store(url_));
+    const Acquire alice_ = by_alice(lock("x"), 1h);
+    const Acquire bob_ = queued(by_bob(lock("x")), 1h);
+    const Acquire carol_ = queued(by_carol(lock("x")), 1h);
+};
+
+TEST_F(EtcdSuccession, WhoComesNextIsHandedTheLock) {
+    const LockStatus status = after_release();
+    ASSERT_EQ(status.state, LockState::held);
+    EXPECT_EQ(status.lease->lock_id, carol_.as.lock_id);
+    EXPECT_EQ(status.waiters, 0U);
+}
+
+TEST_F(EtcdSuccession, WhoHasLeftIsNotHandedTheLock) {
+    must(theirs_->apply_one(cancel(carol_), patient()));
+    EXPECT_EQ(after_release().state, LockState::free);
+}
+
+TEST_F(EtcdSuccession, WhoKeptItsPlaceMeanwhileIsHandedTheLock) {
+    EXPECT_THAT(theirs_->apply_one(carol_, patient()), RefusedWith(Errc::lock_conflict));
+    const LockStatus status = after_release();
+    ASSERT_EQ(status.state, LockState::held);
+    EXPECT_EQ(status.lease->lock_id, carol_.as.lock_id);
 }
 
 // Its place stays where it is until somebody sweeps it out: no key changes when it runs out.

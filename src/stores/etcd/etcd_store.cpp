@@ -115,10 +115,9 @@ public:
             // A look that is cut off by the end of the wait is no failure of the store.
             if (!outlook && deadline.passed(clock_)) return std::nullopt;
             if (!outlook) return std::unexpected(outlook.error());
-            if (outlook->may_go_on && outlook->place && outlook->record)
-                recent_.expect_turn(*watch.ticket, {*outlook->record, *outlook->place});
-            if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq)) return std::nullopt;
-            if (listen(watch, *outlook, deadline)) return std::nullopt;
+            if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq))
+                return look_at_own(watch, deadline);
+            if (listen(watch, *outlook, deadline)) return look_at_own(watch, deadline);
         }
         return std::nullopt;
     }
@@ -201,6 +200,32 @@ private:
                                                           : look(view, requests, patience);
         }
         return std::unexpected(moment.error());
+    }
+
+    /// Whether the lock was handed on to who waits; and who comes next, so that giving it back takes one trip.
+    Result<std::optional<HandedOn>> look_at_own(const Watch& watch, Deadline deadline) {
+        if (!watch.ticket) return std::nullopt;
+        Patience patience(clock_, deadline);
+        const std::vector<Wanted> wanted{{.name = watch.name, .depth = 1}};
+        BatchView view(session_.keys(), wanted);
+        const Boottime before = clock_.boottime();
+        const auto moment = session_.look(view, patience);
+        if (!moment) return std::unexpected(moment.error());
+        const auto exists = session_.exists(view);
+        if (!exists) return std::unexpected(exists.error());
+        if (!*exists) return std::nullopt;
+        const auto lock = session_.judged(view, wanted.front(), *moment, patience);
+        if (!lock) return std::unexpected(lock.error());
+        auto handed_on = HandedOn::to(*watch.ticket, status_at(*lock, *moment), before);
+        if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
+        const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
+            return std::pair(ticket.expires_at <= moment->now, ticket.number);
+        });
+        if (first == lock->tickets.end())
+            recent_.remember(watch.name, *view.record(watch.name), true);
+        else
+            recent_.expect_release(*watch.ticket, {*view.record(watch.name), *view.ticket(watch.name, first->number)});
+        return handed_on;
     }
 
     static bool all_granted(const std::vector<Reply>& replies) {
@@ -317,7 +342,6 @@ private:
             const auto event =
                 std::ranges::find_if(newest_first, [&](const KeyValue& one) { return matters(watch, outlook, one); });
             if (event == newest_first.end()) continue;
-            if (watch.ticket && outlook.place) recent_.expect_turn(*watch.ticket, {*event, *outlook.place});
             return Heard::news;
         }
         return Heard::nothing;
@@ -328,7 +352,7 @@ private:
         // A watch that was kept may tell what has been seen since.
         if (event.changed_in <= outlook.revision) return false;
         if (!watch.ticket || outlook.only_deletes) return true;
-        return is_open(event.value, watch.name);
+        return is_its_turn(*watch.ticket, event.value, watch.name);
     }
 
     const Clock& clock_;

@@ -170,8 +170,6 @@ std::optional<std::uint64_t> look_along(Outlook& outlook, const Session& session
     if (own == found.tickets.end() || !is_live(*own)) {
         outlook.may_go_on = true;
     } else if (head == own) {
-        outlook.place = view.ticket(name, own->number);
-        outlook.record = view.record(name);
         const auto& held = found.record.held;
         const Instant opens = held ? held->lease.expires_at + session.node_clock().margin() : moment.now;
         outlook.may_go_on = opens <= moment.now;
@@ -202,7 +200,14 @@ Result<LockStatus> inspect(Session& session, const LockName& name, Patience& pat
     if (!*exists) return kernel::status_of(kernel::blank(name), 0, moment->now);
     const auto found = session.judged(view, wanted.front(), *moment, patience);
     if (!found) return std::unexpected(found.error());
-    return kernel::status_of(found->record, found->waiters, moment->now);
+    return status_at(*found, *moment);
+}
+
+LockStatus status_at(const LockView& lock, const Moment& moment) {
+    LockStatus status = kernel::status_of(lock.record, lock.waiters, moment.now);
+    // The clock may show this much more; who counts what is left of a lease goes by the least.
+    status.as_of += moment.resolution;
+    return status;
 }
 
 Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, Patience& patience) {
@@ -294,10 +299,10 @@ std::optional<Outlook> outlook_from(Session& session, const LockName& name, cons
     return outlook;
 }
 
-bool is_open(const std::string& stored_record, const LockName& name) {
+bool is_its_turn(const LockId& waiter, const std::string& stored_record, const LockName& name) {
     // Whether a lease has run out is not judged here, so any time will do.
     const auto record = unsealed_record(bytes_of(stored_record), name, Instant::max());
-    return !record || !record->value.held;
+    return !record || !record->value.held || record->value.held->lease.lock_id == waiter;
 }
 
 }  // namespace holdfast::stores::etcd

@@ -7,6 +7,8 @@
 namespace holdfast::stores::etcd {
 
 [[nodiscard]] Result<LockStatus> inspect(Session& session, const LockName& name, Patience& patience);
+/// As people and holders see it.
+[[nodiscard]] LockStatus status_at(const LockView& lock, const Moment& moment);
 [[nodiscard]] Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, Patience& patience);
 [[nodiscard]] Result<std::vector<AuditEvent>> history(Session& session, const HistoryQuery& query, Patience& patience);
 
@@ -20,9 +22,6 @@ struct Outlook {
     std::string watch_next{};   ///< The key whose change brings it nearer.
     bool only_deletes = false;  ///< Of that key, only its removal does.
     Revision revision = 0;      ///< When that was so.
-    /// Of who is the first in line: its place, and the record.
-    std::optional<KeyValue> place{};
-    std::optional<KeyValue> record{};
     /// Then its turn may have come by the mere passing of time: nobody says when a lease or a ticket has run out.
     std::chrono::milliseconds look_again = look_again_after;
 };
@@ -40,6 +39,6 @@ struct TakenPlace {
                                                   TakenPlace taken);
 
 /// Whether somebody who waits for the lock could take it, going by its record as it is stored now.
-[[nodiscard]] bool is_open(const std::string& stored_record, const LockName& name);
+[[nodiscard]] bool is_its_turn(const LockId& waiter, const std::string& stored_record, const LockName& name);
 
 }  // namespace holdfast::stores::etcd

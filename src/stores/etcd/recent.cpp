@@ -16,8 +16,7 @@ constexpr std::size_t depth_of_one = 2;
 
 /// What comes of it does not depend on who waits.
 bool ignores_queue(const Request& request) {
-    return std::holds_alternative<Release>(request) || std::holds_alternative<Renew>(request) ||
-           std::holds_alternative<Prune>(request);
+    return std::holds_alternative<Renew>(request) || std::holds_alternative<Prune>(request);
 }
 
 }  // namespace
@@ -37,8 +36,8 @@ bool Recent::guess(BatchView& view, std::span<const Request> requests, const Key
     }
     const std::scoped_lock guard(mutex_);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (auto turn = only[i] == nullptr ? std::nullopt : take_turn(*only[i])) {
-            assumed[i] = std::move(*turn);
+        if (auto known = only[i] == nullptr ? std::nullopt : take_succession(*only[i])) {
+            assumed[i] = std::move(*known);
             continue;
         }
         const Lock* known = find(wanted[i].name);
@@ -68,18 +67,18 @@ void Recent::forget(const LockName& name) {
     erase(name);
 }
 
-void Recent::expect_turn(const LockId& waiter, Turn turn) {
+void Recent::expect_release(const LockId& holder, Succession succession) {
     const std::scoped_lock guard(mutex_);
-    if (turns_.size() >= most_locks) turns_.clear();
-    turns_.insert_or_assign(waiter, std::move(turn));
+    if (successions_.size() >= most_locks) successions_.clear();
+    successions_.insert_or_assign(holder, std::move(succession));
 }
 
-std::optional<Assumed> Recent::take_turn(const Request& request) {
-    const auto* acquire = std::get_if<Acquire>(&request);
-    const auto found = acquire == nullptr ? turns_.end() : turns_.find(acquire->as.lock_id);
-    if (found == turns_.end()) return std::nullopt;
-    Assumed assumed{.record = std::move(found->second.record), .place = std::move(found->second.place)};
-    turns_.erase(found);
+std::optional<Assumed> Recent::take_succession(const Request& request) {
+    const auto* release = std::get_if<Release>(&request);
+    const auto found = release == nullptr ? successions_.end() : successions_.find(release->as.lock_id);
+    if (found == successions_.end()) return std::nullopt;
+    Assumed assumed{.record = std::move(found->second.record), .place = std::move(found->second.next)};
+    successions_.erase(found);
     return assumed;
 }
 

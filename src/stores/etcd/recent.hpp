@@ -21,12 +21,12 @@ public:
     void remember(const LockName& name, KeyValue record, bool is_quiet);
     void forget(const LockName& name);
 
-    /// What a waiter saw when its turn came.
-    struct Turn {
+    /// What somebody saw who was handed the lock: so much it needs to hand it on.
+    struct Succession {
         KeyValue record{};
-        KeyValue place{};  ///< The first in line.
+        KeyValue next{};  ///< The first in line.
     };
-    void expect_turn(const LockId& waiter, Turn turn);
+    void expect_release(const LockId& holder, Succession succession);
 
     /// What was read: whether those that could have been new were.
     void learn(const BatchView& view);
@@ -39,7 +39,7 @@ private:
     using Locks = std::map<LockName, Lock>;
 
     /// What is known of a lock that is asked for once. Needs mutex_.
-    [[nodiscard]] std::optional<Assumed> take_turn(const Request& request);
+    [[nodiscard]] std::optional<Assumed> take_succession(const Request& request);
     [[nodiscard]] const Lock* find(const LockName& name) const;
     void erase(const LockName& name);
 
@@ -48,7 +48,7 @@ private:
     // their place.
     Locks newer_{};
     Locks older_{};
-    std::map<LockId, Turn> turns_{};
+    std::map<LockId, Succession> successions_{};
     std::size_t new_in_a_row_ = 0;
 };
 
