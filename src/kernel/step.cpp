@@ -226,10 +226,10 @@ private:
             ticket = *state_.queue.own;
         } else {
             ticket = {r.as.lock_id, r.as.key.hash(), state_.queue.last_number + 1, r.holder, now_, now_, {}};
+            // Who gives this lock back does not look at others.
+            if (r.unless_held.empty()) ticket.claim = claim_of(r);
         }
         ticket.expires_at = now_ + r.ticket->time();
-        // Who gives this lock back does not look at others.
-        ticket.claim = r.unless_held.empty() ? std::optional(claim_of(r)) : std::nullopt;
         Decision decision = refuse(obstacle);
         decision.put_ticket = std::move(ticket);
         return decision;

@@ -218,7 +218,8 @@ TEST_F(SqliteSharing, CancellingTheFirstPlaceWakesTheSecond) {
     ASSERT_THAT(store->apply_one(held, Deadline::never()), Granted());
     ASSERT_THAT(store->apply_one(first, Deadline::never()), RefusedWith(Errc::lock_conflict));
     ASSERT_THAT(waiter->apply_one(second, Deadline::never()), RefusedWith(Errc::lock_conflict));
-    ASSERT_THAT(store->apply_one(release(held), Deadline::never()), Granted());
+    const Break stuck{lock("l"), held.as.lock_id, "operator", "stuck"};
+    ASSERT_THAT(store->apply_one(stuck, Deadline::never()), Granted());
     const std::uint64_t seq = must(store->inspect(lock("l"), Deadline::never())).seq;
     std::atomic<bool> done{false};
     std::jthread sleeper([&] {
