@@ -150,8 +150,8 @@ TEST_F(EtcdKeys, WhatAStoreRemembersDoesNotLetItPassThoseWhoCameMeanwhile) {
     must(mine->apply_one(alice, patient()));
     const Acquire bob = queued(by_bob(lock("x")));
     EXPECT_THAT(theirs->apply_one(bob, patient()), RefusedWith(Errc::lock_conflict));
-    EXPECT_EQ(must(mine->apply_one(release(alice), patient())).lock.waiters, 1U);
-    EXPECT_THAT(mine->apply_one(by_alice(lock("x")), patient()), RefusedWith(Errc::lock_conflict)) << "bob is first";
+    EXPECT_EQ(must(mine->apply_one(release(alice), patient())).lock.lease->lock_id, bob.as.lock_id);
+    EXPECT_THAT(mine->apply_one(by_alice(lock("x")), patient()), RefusedWith(Errc::lock_conflict)) << "bob was first";
     must(theirs->apply_one(bob, patient()));
     EXPECT_THAT(mine->apply_one(by_alice(lock("x")), patient()), RefusedWith(Errc::lock_conflict));
     must(theirs->apply_one(release(bob), patient()));

@@ -209,7 +209,7 @@ private:
         const std::vector<Wanted> wanted{{.name = watch.name, .depth = 1}};
         BatchView view(session_.keys(), wanted);
         const Boottime before = clock_.boottime();
-        const auto moment = session_.look(view, patience);
+        auto moment = session_.look(view, patience);
         if (!moment) return std::unexpected(moment.error());
         const auto exists = session_.exists(view);
         if (!exists) return std::unexpected(exists.error());
