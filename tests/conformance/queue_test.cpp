@@ -81,6 +81,63 @@ TEST_P(StoreConformance, ALockIsHandedOnThroughAWholeBatch) {
     expect_whole_chain(lock("x"));
 }
 
+namespace {
+
+/// Bob was handed the lock and has looked at it, so that a store may remember who comes next; Carol waits.
+struct Succession {
+    const Acquire bob = queued(by_bob(lock("x")), 1h);
+    const Acquire carol = queued(by_carol(lock("x")), 1h);
+
+    explicit Succession(Store& store, Deadline soon) {
+        const Acquire alice = by_alice(lock("x"));
+        must(store.apply_one(alice, soon));
+        for (const Acquire& waiter : {bob, carol})
+            EXPECT_THAT(store.apply_one(waiter, soon), RefusedWith(Errc::lock_conflict));
+        must(store.apply_one(release(alice), soon));
+        must(store.wait_for_change({.name = lock("x"), .seen_seq = 1, .ticket = bob.as.lock_id}, soon));
+    }
+};
+
+}  // namespace
+
+TEST_P(StoreConformance, WhoHasLeftTheLineIsNotHandedTheLock) {
+    const auto other = GetParam().shared ? must(harness().open_another()) : nullptr;
+    Store& others = other ? *other : store();
+    const Succession line(store(), soon());
+    must(others.apply_one(cancel(line.carol), soon()));
+    granted(release(line.bob));
+    EXPECT_EQ(inspect(lock("x")).state, LockState::free);
+}
+
+TEST_P(StoreConformance, WhoKeptItsPlaceMeanwhileIsHandedTheLock) {
+    const auto other = GetParam().shared ? must(harness().open_another()) : nullptr;
+    Store& others = other ? *other : store();
+    const Succession line(store(), soon());
+    EXPECT_THAT(others.apply_one(line.carol, soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(others.apply_one(queued(by("dave", lock("x"), 1h), 1h), soon()), RefusedWith(Errc::lock_conflict));
+    granted(release(line.bob));
+    EXPECT_EQ(inspect(lock("x")).lease->lock_id, line.carol.as.lock_id);
+    EXPECT_EQ(inspect(lock("x")).waiters, 1U);
+    expect_whole_chain(lock("x"));
+}
+
+TEST_P(StoreConformance, SeveralWhoGiveTheLockBackAtOnceHandItOnToEachOther) {
+    const Succession line(store(), soon());
+    const Acquire dave = queued(by("dave", lock("x"), 1h), 1h);
+    EXPECT_THAT(apply(dave), RefusedWith(Errc::lock_conflict));
+    const std::vector<Request> batch{release(line.bob), release(line.carol)};
+    for (const Reply& reply : must(store().apply(batch, soon()))) EXPECT_THAT(reply, Granted());
+    EXPECT_EQ(inspect(lock("x")).lease->lock_id, dave.as.lock_id);
+    expect_whole_chain(lock("x"));
+}
+
+TEST_P(StoreConformance, WhoDiedInLineMeanwhileIsNotHandedTheLock) {
+    const Succession line(store(), soon());
+    elapse(2h);
+    granted(release(line.bob));
+    EXPECT_EQ(inspect(lock("x")).state, LockState::free);
+}
+
 TEST_P(StoreConformance, FiftyWaitersAreServedInTheOrderOfTheirArrival) {
     const Acquire first = by_alice(lock("x"), 1h);
     granted(first);

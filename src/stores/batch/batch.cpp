@@ -107,7 +107,7 @@ Batch::Batch(std::span<const Request> requests, Claims claims) : requests_(reque
         lock.may_create = lock.may_create || may_create(request);
         lock.may_change = lock.may_change || may_change(request);
         // Each request can remove the one at the head, and the next needs to know who follows.
-        lock.depth = std::max<std::size_t>(lock.depth + 1, 2);
+        lock.depth = std::max(lock.depth + 1, Wanted::depth_of_one);
         if (const auto own = kernel::ticket_of(request)) lock.own_tickets.push_back(*own);
         for (const LockName& name : kernel::others_of(request)) {
             Wanted& other = want(wanted, name);

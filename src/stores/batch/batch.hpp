@@ -19,6 +19,10 @@ struct Wanted {
     bool excludes = false;              ///< An Acquire is granted only while it is free (`unless_held`).
     std::size_t depth = 0;              ///< How many live tickets from the head of its queue.
     std::vector<LockId> own_tickets{};  ///< Tickets that are needed wherever they stand.
+
+    /// By one request: who knows the head of its queue knows enough to hand it on.
+    [[nodiscard]] bool is_asked_for_once() const { return depth == depth_of_one; }
+    static constexpr std::size_t depth_of_one = 2;
 };
 
 /// What the store found of it.

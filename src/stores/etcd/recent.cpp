@@ -11,9 +11,6 @@ constexpr std::size_t most_locks = 1024;
 /// So many new locks in a row, and the next may be new. A wrong guess costs the cluster an entry of its log.
 constexpr std::size_t enough_new = 4;
 
-/// How much of its queue a lock needs that is asked for once; see `Batch`.
-constexpr std::size_t depth_of_one = 2;
-
 /// What comes of it does not depend on who waits.
 bool ignores_queue(const Request& request) {
     return std::holds_alternative<Renew>(request) || std::holds_alternative<Prune>(request);
@@ -32,7 +29,7 @@ bool Recent::guess(BatchView& view, std::span<const Request> requests, const Key
         const auto at = static_cast<std::size_t>(lock - wanted.begin());
         if (!ignores_queue(request)) assumed[at].is_quiet = true;
         // What the first of several changes, the others need to know.
-        only[at] = wanted[at].depth <= depth_of_one ? &request : nullptr;
+        only[at] = wanted[at].is_asked_for_once() ? &request : nullptr;
     }
     const std::scoped_lock guard(mutex_);
     for (std::size_t i = 0; i < wanted.size(); ++i) {

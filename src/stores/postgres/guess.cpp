@@ -114,7 +114,7 @@ std::optional<Guess> Guess::make(const Context& context, std::span<const Request
         LockView view{.record = lock->record};
         if (lock->first) {
             const kernel::Ticket& first = lock->first->ticket;
-            if (first.expires_at <= now) return std::nullopt;
+            if (first.expires_at <= now || !wanted.is_asked_for_once()) return std::nullopt;
             view.tickets = {first};
             view.last_number = first.number;
             view.waiters = 1;

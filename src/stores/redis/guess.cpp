@@ -14,7 +14,7 @@ Memory::Lock Memory::guess(const LockName& name) {
     const std::scoped_lock lock(mutex_);
     for (const Locks* locks : {&newer_, &older_})
         if (const auto found = locks->find(name.text()); found != locks->end()) return found->second;
-    return {{}, kernel::blank(name)};
+    return {{}, LockView{.record = kernel::blank(name)}};
 }
 
 void Memory::remember(const LockName& name, Lock lock) {
@@ -35,8 +35,11 @@ void Memory::forget(const LockName& name) {
 bool is_sound_guess(std::span<const Memory::Lock> guesses, std::span<const holdfast::Reply> replies,
                     std::span<const Change> changes, Instant now) {
     const auto is_too_late = [&](const Memory::Lock& lock) {
+        const kernel::Record& record = lock.view.record;
+        const auto has_ended = [&](const kernel::Ticket& ticket) { return ticket.expires_at <= now; };
         // Nor is the clock behind an event that it has shown already.
-        return lock.record.changed_at > now || (lock.record.held && lock.record.held->lease.expires_at <= now);
+        return record.changed_at > now || (record.held && record.held->lease.expires_at <= now) ||
+               std::ranges::any_of(lock.view.tickets, has_ended);
     };
     return !changes.empty() && std::ranges::none_of(guesses, is_too_late) &&
            std::ranges::all_of(replies, &holdfast::Reply::has_value);

@@ -11,13 +11,13 @@
 /// writes nothing unless the guess was right.
 namespace holdfast::stores::redis {
 
-/// The locks that this process changed last, as it left them. Only locks that nobody waits for. May be used by any
+/// The locks that this process changed last, as it left them, or was handed, as it found them. May be used by any
 /// thread.
 class Memory {
 public:
     struct Lock {
-        std::string value{};  ///< Of its key.
-        kernel::Record record;
+        std::string value{};  ///< Of its key, which changes with the queue, too.
+        LockView view;        ///< Of the queue, the head at most.
     };
 
     /// A lock that is not remembered is taken for one that was never used.

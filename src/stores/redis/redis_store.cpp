@@ -97,13 +97,12 @@ public:
         Hints::Ear ear(hints_, watch.ticket ? remote_.keys().turn(*watch.ticket) : remote_.keys().lock(watch.name));
         ear.wait_until_listening(std::min(deadline.remaining(clock), longest_sleep), watch.stop);
         while (!deadline.passed(clock) && !watch.stop.stop_requested()) {
-            const auto sleep = time_to_sleep(watch, deadline);
+            auto outlook = look_out(watch, deadline);
             // A look that is cut off by the end of the wait is no failure of the store.
-            if (!sleep && deadline.passed(clock)) return std::nullopt;
-            if (!sleep) return std::unexpected(sleep.error());
-            if (*sleep == milliseconds{0}) return look_whose_it_is(watch, clock, deadline);
-            if (ear.wait(std::min(*sleep, deadline.remaining(clock)), watch.stop) && watch.ticket)
-                return look_whose_it_is(watch, clock, deadline);
+            if (!outlook && deadline.passed(clock)) return std::nullopt;
+            if (!outlook) return std::unexpected(outlook.error());
+            if (outlook->time_to_sleep == milliseconds{0}) return std::move(outlook->handed_on);
+            static_cast<void>(ear.wait(std::min(outlook->time_to_sleep, deadline.remaining(clock)), watch.stop));
         }
         return std::nullopt;
     }
@@ -156,8 +155,11 @@ private:
         for (std::size_t i = 0; i < round.sights.size(); ++i) {
             const LockName& name = round.batch.wanted()[i].name;
             const Memory::Lock& guess = guesses.emplace_back(memory_.guess(name));
-            round.sights[i] = {.value = guess.value, .was_held = guess.record.held.has_value()};
-            round.batch.found(name, LockView{.record = guess.record});
+            const bool has_queue = guess.view.last_number > 0;
+            if (has_queue && !round.batch.wanted()[i].is_asked_for_once()) return look();
+            round.sights[i] = {
+                .value = guess.value, .was_held = guess.view.record.held.has_value(), .has_queue = has_queue};
+            round.batch.found(name, guess.view);
         }
         round.replies = round.batch.run(round.now);
         if (!is_sound_guess(guesses, round.replies, round.batch.changes(), round.now)) return look();
@@ -176,43 +178,53 @@ private:
             const auto at = std::ranges::lower_bound(wanted, change.name, {}, &Wanted::name) - wanted.begin();
             const bool waits = round.sights[static_cast<std::size_t>(at)].has_queue || !change.put.empty();
             if (done && change.record && !waits)
-                memory_.remember(change.name, {std::move(values[i]), *change.record});
+                memory_.remember(change.name, {std::move(values[i]), LockView{.record = *change.record}});
             else
                 memory_.forget(change.name);
         }
         return looked;
     }
 
-    /// Until the lock may be different for the watcher by the mere passing of time, or should be looked at again.
-    /// Zero if it is different already.
-    Result<milliseconds> time_to_sleep(const Watch& watch, Deadline deadline) {
+    struct Outlook {
+        /// Until the lock may be different for the watcher by the mere passing of time, or should be looked at again.
+        /// Zero if it is different already.
+        milliseconds time_to_sleep{0};
+        std::optional<HandedOn> handed_on{};
+    };
+
+    Result<Outlook> look_out(const Watch& watch, Deadline deadline) {
         Wanted wanted{.name = watch.name, .depth = watch.ticket ? 1U : 0U};
         if (watch.ticket) wanted.own_tickets.push_back(*watch.ticket);
+        const Boottime before = remote_.clock().boottime();
         const auto looked = remote_.look({&wanted, 1}, IfMissing::nothing, deadline);
         if (!looked) return std::unexpected(looked.error());
         LockView view{.record = kernel::blank(watch.name)};
+        Sight sight;
         if (looked->exists()) {
-            Sight sight;
             auto found = view_of(looked->answer.value(), 0, watch.name, looked->now, sight);
             if (!found) return std::unexpected(found.error());
             view = std::move(*found);
         }
         // Never all at the same moment.
         const milliseconds polling = longest_sleep - up_to(longest_sleep / 4);
-        const auto& held = view.record.held;
-        const Instant opens = held ? held->lease.expires_at : looked->now;
-        if (!watch.ticket) {
-            if (view.record.seq != watch.seen_seq) return milliseconds{0};
-            return polling;
+        if (!watch.ticket) return Outlook{view.record.seq != watch.seen_seq ? milliseconds{0} : polling};
+
+        auto handed_on = HandedOn::to(*watch.ticket, kernel::status_of(view.record, view.waiters, looked->now), before);
+        if (handed_on) {
+            // Who comes next is known now, so that giving it back takes one trip.
+            if (!view.moved && view.moved_tickets.empty())
+                memory_.remember(watch.name, {std::move(sight.value), std::move(view)});
+            return Outlook{milliseconds{0}, std::move(handed_on)};
         }
         const bool is_in_line =
             std::ranges::find(view.tickets, *watch.ticket, &kernel::Ticket::lock_id) != view.tickets.end();
-        if (!is_in_line) return milliseconds{0};
+        if (!is_in_line) return Outlook{};
         const auto first = std::ranges::min_element(view.tickets, {}, [&](const kernel::Ticket& ticket) {
             return std::pair(ticket.expires_at <= looked->now, ticket.number);
         });
-        if (first->lock_id != *watch.ticket) return polling;
-        return std::clamp(opens - looked->now, milliseconds{0}, polling);
+        if (first->lock_id != *watch.ticket) return Outlook{polling};
+        const Instant opens = view.record.held ? view.record.held->lease.expires_at : looked->now;
+        return Outlook{std::clamp(opens - looked->now, milliseconds{0}, polling)};
     }
 
     const std::string url_;
