@@ -106,13 +106,13 @@ TEST_P(Line, AWaiterThatIsToldToStopLeavesTheLineAtOnce) {
     }
 }
 
-TEST_P(Line, WhoLeavesAnOpenLockMakesRoomForTheNext) {
-    // A stopped process is first, so the lock stays open until it goes.
+TEST_P(Line, WhoLeavesWithoutKnowingThatTheLockIsItsOwnHandsItOn) {
+    // A stopped process is first, so it holds the lock and does not know it until it goes.
     Process leaving = command({"run"});
     Process next = waiter("next");
     leaving.send(SIGSTOP);
     let_go();
-    EXPECT_EQ(status().state, LockState::free);
+    EXPECT_EQ(status().state, LockState::held);
     leaving.send(SIGTERM);
     leaving.send(SIGCONT);
     EXPECT_EQ(next.wait(), Exit{.status = 0});
