@@ -96,13 +96,15 @@ public:
         // Listening comes first, then the look: what happens in between is not missed.
         Hints::Ear ear(hints_, watch.ticket ? remote_.keys().turn(*watch.ticket) : remote_.keys().lock(watch.name));
         ear.wait_until_listening(std::min(deadline.remaining(clock), longest_sleep), watch.stop);
+        bool is_called = false;
         while (!deadline.passed(clock) && !watch.stop.stop_requested()) {
             auto outlook = look_out(watch, deadline);
             // A look that is cut off by the end of the wait is no failure of the store.
             if (!outlook && deadline.passed(clock)) return std::nullopt;
             if (!outlook) return std::unexpected(outlook.error());
-            if (outlook->time_to_sleep == milliseconds{0}) return std::move(outlook->handed_on);
-            static_cast<void>(ear.wait(std::min(outlook->time_to_sleep, deadline.remaining(clock)), watch.stop));
+            if (is_called || outlook->time_to_sleep == milliseconds{0}) return std::move(outlook->handed_on);
+            const bool is_heard = ear.wait(std::min(outlook->time_to_sleep, deadline.remaining(clock)), watch.stop);
+            is_called = is_heard && watch.ticket;
         }
         return std::nullopt;
     }
