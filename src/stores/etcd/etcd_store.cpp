@@ -117,7 +117,10 @@ public:
             if (!outlook) return std::unexpected(outlook.error());
             if (outlook->may_go_on || (!watch.ticket && outlook->seq != watch.seen_seq))
                 return look_at_own(watch, deadline);
-            if (listen(watch, *outlook, deadline)) return look_at_own(watch, deadline);
+            const News news = listen(watch, *outlook, deadline);
+            if (!news.is_its_turn) continue;
+            if (auto handed_on = handed_on_by(watch, *outlook, news)) return handed_on;
+            return look_at_own(watch, deadline);
         }
         return std::nullopt;
     }
@@ -221,10 +224,8 @@ private:
         const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
             return std::pair(ticket.expires_at <= moment->now, ticket.number);
         });
-        if (first == lock->tickets.end())
-            recent_.remember(watch.name, *view.record(watch.name), true);
-        else
-            recent_.expect_release(*watch.ticket, {*view.record(watch.name), *view.ticket(watch.name, first->number)});
+        expect_release(watch, *view.record(watch.name),
+                       first == lock->tickets.end() ? std::nullopt : view.ticket(watch.name, first->number));
         return handed_on;
     }
 
@@ -302,22 +303,53 @@ private:
         return session_.moment(patience);
     }
 
-    /// Sleeps until there is news of what `outlook` names. True if the waiter should go on, false if it should look.
-    bool listen(const Watch& watch, const Outlook& outlook, Deadline deadline) {
+    /// What a watch tells. Nothing: who waits should look.
+    struct News {
+        bool is_its_turn = false;
+        KeyValue record{};  ///< Then the lock, as it was written.
+    };
+
+    /// The lock as it was told, if it was handed on to who waits: what a watch tells is committed. Only where the clock
+    /// needs no look either.
+    std::optional<HandedOn> handed_on_by(const Watch& watch, const Outlook& outlook, const News& news) {
+        const Boottime before = clock_.boottime();
+        const auto moment = watch.ticket ? session_.node_clock().reckoned() : std::nullopt;
+        if (!moment) return std::nullopt;
+        const auto record = unsealed_record(bytes_of(news.record.value), watch.name, moment->now,
+                                            session_.node_clock().tolerance(*moment));
+        if (!record || record->moved) return std::nullopt;
+        const LockView view{.record = record->value, .waiters = std::max<std::uint64_t>(outlook.waiters, 1) - 1};
+        auto handed_on = HandedOn::to(*watch.ticket, status_at(view, *moment), before);
+        if (handed_on) expect_release(watch, news.record, outlook.behind);
+        return handed_on;
+    }
+
+    /// Who has the lock, and knows who comes next, gives it back in one trip.
+    void expect_release(const Watch& watch, const KeyValue& record, const std::optional<KeyValue>& next) {
+        if (next)
+            recent_.expect_release(*watch.ticket, {record, *next});
+        else
+            recent_.remember(watch.name, record, true);
+    }
+
+    /// Sleeps until there is news of what `outlook` names.
+    News listen(const Watch& watch, const Outlook& outlook, Deadline deadline) {
         const std::string key = outlook.watch_next + (outlook.only_deletes ? "-" : "");
         const std::size_t endpoint = session_.cluster().preferred();
         auto stream = watches_.take(key, endpoint);
         if (!stream)
             stream = std::make_unique<WatchStream>(session_.cluster(), endpoint,
                                                    watch_message(outlook.watch_next, outlook.only_deletes));
-        const Heard heard = hear(*stream, watch, outlook, deadline);
+        News news;
+        const Heard heard = hear(*stream, watch, outlook, deadline, news.record);
         if (heard == Heard::end) {
             sleep(watch.stop, std::min(deadline.remaining(clock_), look_again_unwatched));
-            return false;
+            return {};
         }
         watches_.give_back(key, endpoint, std::move(stream));
         // Who has moved up looks whether it is the first now, and most are not.
-        return heard == Heard::news && !outlook.only_deletes;
+        news.is_its_turn = heard == Heard::news && !outlook.only_deletes;
+        return news;
     }
 
     enum class Heard {
@@ -326,7 +358,7 @@ private:
         end,  ///< Of the watch.
     };
 
-    Heard hear(WatchStream& stream, const Watch& watch, const Outlook& outlook, Deadline deadline) {
+    Heard hear(WatchStream& stream, const Watch& watch, const Outlook& outlook, Deadline deadline, KeyValue& heard) {
         const std::stop_callback stop(watch.stop, [&] { stream.wake(); });
         // Real time, as that of the node.
         const Deadline look_again =
@@ -342,6 +374,7 @@ private:
             const auto event =
                 std::ranges::find_if(newest_first, [&](const KeyValue& one) { return matters(watch, outlook, one); });
             if (event == newest_first.end()) continue;
+            heard = *event;
             return Heard::news;
         }
         return Heard::nothing;

@@ -160,8 +160,8 @@ Result<std::optional<std::string>> ticket_before(Session& session, const LockNam
 
 /// Completes what `waiter` needs to know by what was read of the lock. If others stand before it that were not read,
 /// the number of its place.
-std::optional<std::uint64_t> look_along(Outlook& outlook, const Session& session, LockView found, const LockId& waiter,
-                                        const Moment& moment) {
+std::optional<std::uint64_t> look_along(Outlook& outlook, const Session& session, const BatchView& view, LockView found,
+                                        const LockId& waiter, const Moment& moment) {
     const LockName& name = found.record.name;
     std::ranges::sort(found.tickets, {}, &kernel::Ticket::number);
     const auto is_live = [&](const kernel::Ticket& ticket) { return ticket.expires_at > moment.now; };
@@ -170,6 +170,8 @@ std::optional<std::uint64_t> look_along(Outlook& outlook, const Session& session
     if (own == found.tickets.end() || !is_live(*own)) {
         outlook.may_go_on = true;
     } else if (head == own) {
+        if (std::next(own) != found.tickets.end()) outlook.behind = view.ticket(name, std::next(own)->number);
+        outlook.waiters = found.waiters;
         const auto& held = found.record.held;
         const Instant opens = held ? held->lease.expires_at + session.node_clock().margin() : moment.now;
         outlook.may_go_on = opens <= moment.now;
@@ -271,7 +273,7 @@ Result<Outlook> look_out(Session& session, const Watch& watch, Patience& patienc
     outlook.seq = found->record.seq;
     if (!watch.ticket) return outlook;
 
-    const auto deep = look_along(outlook, session, *found, *watch.ticket, *moment);
+    const auto deep = look_along(outlook, session, view, *found, *watch.ticket, *moment);
     if (!deep) return outlook;
     // There are others between those that were read and this one.
     auto before = ticket_before(session, watch.name, *deep, patience);
@@ -295,7 +297,7 @@ std::optional<Outlook> outlook_from(Session& session, const LockName& name, cons
     const auto found = view.view_of(wanted.front(), taken.moment, session.node_clock().tolerance(taken.moment));
     if (!found || view.may_have_ended(taken.moment)) return std::nullopt;
     Outlook outlook{.seq = found->record.seq, .watch_next = session.keys().record(name), .revision = view.revision()};
-    if (look_along(outlook, session, *found, waiter, taken.moment)) return std::nullopt;
+    if (look_along(outlook, session, view, *found, waiter, taken.moment)) return std::nullopt;
     return outlook;
 }
 

@@ -18,10 +18,12 @@ constexpr std::chrono::milliseconds look_again_after{10'000};
 /// What a waiter needs to know.
 struct Outlook {
     std::uint64_t seq = 0;
-    bool may_go_on = false;     ///< Its turn may have come, or it has lost its place.
-    std::string watch_next{};   ///< The key whose change brings it nearer.
-    bool only_deletes = false;  ///< Of that key, only its removal does.
-    Revision revision = 0;      ///< When that was so.
+    bool may_go_on = false;            ///< Its turn may have come, or it has lost its place.
+    std::string watch_next{};          ///< The key whose change brings it nearer.
+    bool only_deletes = false;         ///< Of that key, only its removal does.
+    Revision revision = 0;             ///< When that was so.
+    std::optional<KeyValue> behind{};  ///< Of who is the first in line: the place of the second.
+    std::uint64_t waiters = 0;         ///< And how many they are.
     /// Then its turn may have come by the mere passing of time: nobody says when a lease or a ticket has run out.
     std::chrono::milliseconds look_again = look_again_after;
 };
