@@ -46,6 +46,18 @@ protected:
         return scheme == "memory" ? "memory:" : scheme + ":" + (folder_.path() / "store").string() + "?sync=off";
     }
 
+    /// Of somebody who is handed the lock.
+    void expect_whole_ttl(HoldOptions options) {
+        options.ttl = lasting(1h);
+        auto first = must(hold(*store_, name_, waiting()));
+        std::jthread next([&] {
+            auto held = must(hold(*store_, name_, options));
+            EXPECT_EQ(held.lease().expires_at - held.lease().renewed_at, 1h);
+        });
+        await_waiters(name_, 1);
+        must(first.release());
+    }
+
     TempFolder folder_;
     std::unique_ptr<Store> store_ = must(open_store(url()));
     const LockName name_ = lock("deploy/web");
@@ -90,29 +102,15 @@ TEST_P(WaitingTest, AWaiterIsHandedTheLockWithoutAskingForItAndRenewsIt) {
 }
 
 TEST_P(WaitingTest, WhoDoesNotRenewHasItsWholeTtlFromTheBeginning) {
-    auto first = must(hold(*store_, name_, waiting()));
-    std::jthread next([&] {
-        auto options = waiting();
-        options.ttl = lasting(1h);
-        options.renew = false;
-        auto held = must(hold(*store_, name_, options));
-        EXPECT_EQ(held.lease().expires_at - held.lease().renewed_at, 1h);
-    });
-    await_waiters(name_, 1);
-    must(first.release());
+    auto options = waiting();
+    options.renew = false;
+    expect_whole_ttl(options);
 }
 
 TEST_P(WaitingTest, WhoNeedsLongToStopHasItsWholeTtlFromTheBeginning) {
-    auto first = must(hold(*store_, name_, waiting()));
-    std::jthread next([&] {
-        auto options = waiting();
-        options.ttl = lasting(1h);
-        options.time_to_stop = 20min;
-        auto held = must(hold(*store_, name_, options));
-        EXPECT_EQ(held.lease().expires_at - held.lease().renewed_at, 1h);
-    });
-    await_waiters(name_, 1);
-    must(first.release());
+    auto options = waiting();
+    options.time_to_stop = 20min;
+    expect_whole_ttl(options);
 }
 
 TEST_P(WaitingTest, WhoCancelsLeavesTheQueueAtOnceAndTheNextIsServed) {
