@@ -130,7 +130,9 @@ Result<Spread> measure_handover(const Workload& work) {
     const auto done = course.run([&](unsigned) {
         while (course.goes_on()) {
             const Acquire request = request_for(name, work.holder);
-            const client::Patience patience{.deadline = course.soon(), .stop = work.stop};
+            // As who renews: a lock that is handed on is taken as it is.
+            const client::Patience patience{
+                .deadline = course.soon(), .stop = work.stop, .enough = std::chrono::milliseconds{0}};
             const auto granted = client::acquire_in_turn(work.store, request, work.clock, patience);
             const auto now = Stopwatch::now();
             if (!granted && work.stop.stop_requested()) return;

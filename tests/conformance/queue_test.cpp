@@ -51,6 +51,25 @@ TEST_P(StoreConformance, WhoGivesTheLockBackHandsItOnToTheFirstInLine) {
     expect_whole_chain(lock("x"));
 }
 
+TEST_P(StoreConformance, AWaiterWithTheLongestTextsIsHandedTheLock) {
+    const LockName name = lock(std::string(255, 'x'));
+    const Acquire alice = by_alice(name);
+    granted(alice);
+    Acquire bob = queued(by_bob(name));
+    bob.holder = {std::string(255, 'h'), std::string(255, 'u')};
+    bob.operation = std::string(255, 'o');
+    bob.reason = std::string(1024, 'r');
+    bob.meta = {{"k", std::string(4095, 'm')}};
+    EXPECT_THAT(apply(bob), RefusedWith(Errc::lock_conflict));
+    granted(release(alice));
+    const LockStatus status = inspect(name);
+    ASSERT_EQ(status.state, LockState::held);
+    EXPECT_EQ(status.lease->holder, bob.holder);
+    EXPECT_EQ(status.lease->operation, bob.operation);
+    EXPECT_EQ(status.lease->reason, bob.reason);
+    EXPECT_EQ(status.lease->meta, bob.meta);
+}
+
 TEST_P(StoreConformance, AWaiterThatIsGoneKeepsTheLockNoLongerThanItsPlace) {
     const Acquire alice = by_alice(lock("x"), 1h);
     granted(alice);
