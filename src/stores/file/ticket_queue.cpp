@@ -25,7 +25,7 @@ const std::string bell_folder = "bells";
 /// A ticket that is being written. One name is enough, since only the owner of the guard writes.
 const std::string unfinished = "new";
 
-constexpr std::size_t longest_ticket = 4096;
+constexpr std::size_t longest_ticket = 16384;
 constexpr std::size_t number_digits = 20;
 constexpr std::size_t uuid_digits = 36;
 constexpr std::size_t hex_digits = 16;
