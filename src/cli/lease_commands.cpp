@@ -50,6 +50,12 @@ constexpr Option release_if_held{"if-held", '\0', Takes::nothing, "",
                                  "Succeed also when this lease does not hold the lock any more."};
 constexpr std::array release_options{opt::lease, release_if_held};
 
+/// A repeated release is answered with the lock as it is, too; whoever has it, the caller has not.
+std::string released_words(const LockStatus& lock) {
+    if (lock.state != LockState::held) return " is released";
+    return " is released, and " + who(lock.lease->holder) + " has it now";
+}
+
 Result<int> run_release(Context& context) {
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
@@ -64,7 +70,8 @@ Result<int> run_release(Context& context) {
                                          : json::Object().set("name", json::Value::text(name->text()));
         context.out.document(document.set("released", json::Value::boolean(released.has_value())).done());
     } else if (!context.out.style().quiet) {
-        context.out.line(printable(name->text()) + (released ? " is released" : " was not held by this lease"));
+        context.out.line(printable(name->text()) +
+                         (released ? released_words(released->lock) : " was not held by this lease"));
     }
     return 0;
 }

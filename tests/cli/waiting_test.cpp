@@ -35,6 +35,15 @@ TEST_P(Waiting, WhoWaitsGetsTheLockWhenItIsReleased) {
     EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/lock_id"), granted.json().text("/lock_id"));
 }
 
+TEST_P(Waiting, WhoReleasesIsToldWhoHasTheLockNow) {
+    const std::string first = lease();
+    auto second = box.start({"acquire", "a", "--wait", "1m", "--holder", "second"});
+    ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
+    const auto released = box.run({"release", "a"}, {{"HOLDFAST_LEASE", first}});
+    EXPECT_EQ(released.out, "a is released, and second has it now\n");
+    EXPECT_EQ(second.wait().status, 0);
+}
+
 TEST_P(Waiting, ForeverIsAWaitToo) {
     const std::string first = lease();
     auto second = box.start({"acquire", "a", "--wait", "forever", "--json"});
