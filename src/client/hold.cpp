@@ -30,8 +30,9 @@ constexpr milliseconds short_lease_renewal{100};
 bool is_at_limit(const Lease& lease) { return lease.max_until && lease.expires_at >= *lease.max_until; }
 
 kernel::RenewalPlan plan_of(const LockStatus& lock, Boottime sent_at, const HoldOptions& options) {
-    // What the store granted, which max_until may have cut, and not what was asked for.
-    const milliseconds granted = client::time_left(lock);
+    // What the store granted, which max_until may have cut, and not what was asked for. One that was handed on may be
+    // longer than its ttl; but the first renewal makes it a ttl, and may do so without the holder hearing of it.
+    const milliseconds granted = std::min(client::time_left(lock), options.ttl.time());
     const milliseconds interval = options.renew_interval.value_or(options.ttl.time() / 3);
     const bool is_short = granted < options.ttl.time() * 9 / 10 && !is_at_limit(*lock.lease);
     return {granted, is_short ? std::min(interval, short_lease_renewal) : interval, sent_at};

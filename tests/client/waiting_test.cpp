@@ -101,6 +101,22 @@ TEST_P(WaitingTest, AWaiterIsHandedTheLockWithoutAskingForItAndRenewsIt) {
                                             EventKind::renewed, EventKind::released));
 }
 
+// Its place in the queue, and so its lease, lasts for seconds. A renewal whose answer it does not hear would shorten
+// that.
+TEST_P(WaitingTest, WhoIsHandedTheLockTrustsItNoLongerThanItsTtl) {
+    auto first = must(hold(*store_, name_, waiting()));
+    std::jthread next([&] {
+        auto options = waiting();
+        options.ttl = lasting(1s);
+        options.renew_from = RenewFrom::the_call;
+        auto held = must(hold(*store_, name_, options));
+        EXPECT_GT(held.lease().expires_at - held.lease().acquired_at, 1s);
+        EXPECT_LT(held.deadline(), host_clock().boottime() + 1s);
+    });
+    await_waiters(name_, 1);
+    must(first.release());
+}
+
 TEST_P(WaitingTest, WhoDoesNotRenewHasItsWholeTtlFromTheBeginning) {
     auto options = waiting();
     options.renew = false;
