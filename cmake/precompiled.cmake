@@ -8,6 +8,9 @@ function(holdfast_precompile name)
   add_library(${name} OBJECT ${source})
   target_link_libraries(${name} PRIVATE holdfast::api holdfast::internal fmt::fmt)
   target_precompile_headers(${name} PRIVATE ${ARGN})
+  # A precompiled header remembers the checksum of every header with `#pragma once`. The compiler cache takes two
+  # headers that differ in their comments for the same, and would hand out one whose checksums fit no file here.
+  set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "")
 endfunction()
 
 # `target` uses what `name` has compiled. GCC insists on the same definitions, so fmt comes along.
