@@ -51,6 +51,7 @@ test: packages ## Run every test, also under ASan, UBSan and TSan
 	@$(MAKE) -j2 run-release build-asan BEHIND=1
 	@$(MAKE) -j2 run-asan build-tsan BEHIND=1
 	@$(MAKE) -j2 run-tsan style BEHIND=1
+	@scripts/skipped.sh build build/asan build/tsan
 	@echo "holdfast: all tests passed: release, asan+ubsan, tsan, and the style of sources and scripts"
 
 packages:
@@ -74,7 +75,7 @@ run-asan run-tsan: run-%:
 	@HOLDFAST_TEST_SCALE=$(SANITIZER_SCALE) scripts/fixed-addresses.sh $(CTEST) --test-dir build/$* --label-regex "^($$(tr ' ' '|' <<<'$($*_labels)'))$$"
 
 style:
-	@scripts/lint.sh format shell mutants
+	@$(if $(BEHIND),nice -n 19) scripts/lint.sh format shell mutants changes
 
 sanitize: ## Run all tests of our code in motion under ASan, UBSan and TSan
 	@scripts/install-packages.sh build test
@@ -119,8 +120,6 @@ bench: ## Measure, beside what people would use instead: BENCH=P1,P9 BENCH_GROWT
 
 lint: ## Check format, shell scripts and, with clang-tidy, all of src/
 	@scripts/install-packages.sh build test lint
-	@scripts/configure.sh dev
-	@cmake --build build/dev --target build.ninja >/dev/null
 	@scripts/lint.sh format shell analysis
 
 format: ## Format every source file in place

@@ -66,6 +66,7 @@ struct Error {
     /// Shared because errors are copied freely, and `LockStatus` is not known to this header.
     std::shared_ptr<const LockStatus> holder = nullptr;
     std::optional<std::chrono::milliseconds> retry_after = std::nullopt;
+    std::string hint = {};  ///< What to do next, where the code alone does not tell.
 };
 
 template <class T>

@@ -19,6 +19,10 @@
 
 namespace holdfast {
 
+namespace client {
+class JoinedLease;
+}
+
 /// What an observer hears of a hold.
 enum class HoldEventKind {
     acquiring,
@@ -97,6 +101,8 @@ public:
     ~Hold();
 
     [[nodiscard]] const LockName& name() const;
+    [[nodiscard]] Store& store() const;
+    [[nodiscard]] const std::optional<StoreId>& store_id() const;  ///< Of `store`, which has one by now.
     [[nodiscard]] FencingToken token() const;
     [[nodiscard]] const Credentials& credentials() const;
     [[nodiscard]] const std::optional<StolenFrom>& stolen_from() const;
@@ -113,8 +119,15 @@ public:
 
     /// Asked to stop when the hold is lost: work must end now.
     [[nodiscard]] std::stop_token lost() const;
-    /// Why it was lost; empty while it is held.
+    /// Why it was lost; empty while it is held. The words may become more exact shortly after the loss, when the store
+    /// has told what happened.
     [[nodiscard]] std::optional<Error> loss() const;
+    /// What `loss` would say if the lease ran out now: `max_hold`, no renewal, or what the store said to the last try.
+    [[nodiscard]] Error reason_of_expiry() const;
+
+    /// A call to the store has not returned, although its time is over. Destroying the hold waits for it, because the
+    /// store need not live longer than the hold.
+    [[nodiscard]] bool is_stuck() const;
 
     /// Stops renewing and gives the lock back. `lock_expired` or `lock_not_held` if it was lost before;
     /// other errors mean that the store could not be told, and the lease runs out by itself.
@@ -125,6 +138,7 @@ public:
 
 private:
     friend Result<Hold> hold(Store&, const LockName&, const HoldOptions&);
+    friend class client::JoinedLease;
     class Core;
     explicit Hold(std::unique_ptr<Core> core);
     std::unique_ptr<Core> core_;
@@ -171,11 +185,13 @@ struct HoldTarget {
 /// Several locks as one: all or none, lost when any is lost.
 class HoldGroup {
 public:
-    /// In the order in which they were taken: by store, then by name.
+    /// In the order in which they were taken: by the stores' `store_id`s, then by name.
     [[nodiscard]] const std::vector<Hold>& holds() const { return holds_; }
     [[nodiscard]] const Hold* find(const LockName& name) const;
     [[nodiscard]] Boottime deadline() const;          ///< The earliest.
     [[nodiscard]] std::optional<Error> loss() const;  ///< The first that was lost.
+    [[nodiscard]] Error reason_of_expiry() const;     ///< Of the one that ends first.
+    [[nodiscard]] bool is_stuck() const;              ///< Any of them is.
     /// All are tried, the first error is returned.
     Result<void> start_renewing();
     /// In reverse order; all are tried, the first error is returned.
@@ -183,14 +199,19 @@ public:
     void abandon();
 
 private:
-    friend Result<HoldGroup> hold_all(std::vector<HoldTarget>);
+    friend Result<HoldGroup> hold_all(std::vector<HoldTarget>, std::vector<Hold>);
     std::vector<Hold> holds_;
 };
 
-/// Takes all `targets` in a fixed order (the stores' URLs, then the names). Their waits count from the
-/// start of the call, not one after the other. If one is refused, those taken before it are given back in
-/// reverse, and its refusal is returned. Those taken are renewed while the next is waited for, whatever `renew_from`
-/// says.
-[[nodiscard]] Result<HoldGroup> hold_all(std::vector<HoldTarget> targets);
+/// Takes all `targets` in a fixed order: by the `store_id`s of their stores, never by how a URL is spelt, then by name.
+/// With several stores, one that does not exist yet is created first, and `config` is the answer when two of them have
+/// the same id. Their waits count from the start of the call, not one after the other. If one is refused, those taken
+/// before it are given back in reverse, and its refusal is returned. Those taken are renewed while the next is waited
+/// for, whatever `renew_from` says.
+///
+/// `held` are holds that the caller has already. They become the first of the group, and go when it is refused. A
+/// target that sorts before one of them is tried without waiting: two callers that wait against the order can wait for
+/// each other for ever.
+[[nodiscard]] Result<HoldGroup> hold_all(std::vector<HoldTarget> targets, std::vector<Hold> held = {});
 
 }  // namespace holdfast

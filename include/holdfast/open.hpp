@@ -20,6 +20,9 @@ namespace holdfast {
 /// `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clock = host_clock());
 
+/// Whether `url` begins with the scheme of a store, or with another name of one: `postgresql:`.
+[[nodiscard]] bool has_known_scheme(std::string_view url);
+
 /// Whether the store that `url` names is a module: its driver is loaded when it is opened.
 [[nodiscard]] bool is_module(std::string_view url);
 

@@ -99,6 +99,9 @@ struct Answer {
     std::string actor{};
     std::string reason{};
     std::optional<Credentials> by{};  ///< Absent: an operator answers.
+    /// What approval allows at most, whatever was asked for: the ttl, and how long the lease can be renewed.
+    std::optional<std::chrono::milliseconds> longest_ttl{};
+    std::optional<std::chrono::milliseconds> max_hold{};
 };
 
 /// Remove audit events of a lock, the oldest first: those up to the number `through`, and no more than `most` of

@@ -28,6 +28,10 @@ struct StoreInfo {
     std::optional<StoreId> store_id{};  ///< Absent until the first `apply` has created the store.
     Grade grade = Grade::c;
     std::vector<std::string> reasons{};  ///< Why this grade.
+    /// The store says of itself that it has had a lock, when this was last read. Locks are never removed, so a store
+    /// that says so and has none was emptied. Every store that outlives its process says it, from the first lock on
+    /// that this version writes; false means nothing.
+    bool was_used = false;
 };
 
 /// One thing that `doctor` looked at.

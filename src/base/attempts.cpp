@@ -1,7 +1,8 @@
 #include "base/attempts.hpp"
 
+#include "base/jitter.hpp"
+
 #include <algorithm>
-#include <random>
 #include <thread>
 
 namespace holdfast::base {
@@ -25,13 +26,11 @@ void Attempts::succeeded() {
 }
 
 void Attempts::failed(Error why) {
-    thread_local std::minstd_rand random(std::random_device{}());
     const std::scoped_lock lock(mutex_);
     ++failures_;
     last_ = std::move(why);
     const milliseconds most = std::min(milliseconds{10} * (1 << std::min(failures_, 6)), milliseconds{500});
-    next_ = clock_.boottime() +
-            milliseconds{std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};
+    next_ = clock_.boottime() + random_between(most / 2, most);
 }
 
 }  // namespace holdfast::base

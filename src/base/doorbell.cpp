@@ -2,6 +2,8 @@
 
 #include "base/await.hpp"
 #include "base/os_error.hpp"
+#include "base/ownership.hpp"
+#include "base/private_mode.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -28,11 +30,23 @@ bool Doorbell::wait(const Clock& clock, Deadline deadline, const std::stop_token
 }
 
 Result<Doorbell> Doorbells::hang(const LockId& ticket) const {
+    // Whoever owns the folder could ring without end, or have us make pipes where a link leads to.
+    const auto folder = facts_of(folder_);
+    if (!folder) return std::unexpected(folder.error());
+    if (*folder)
+        if (auto ours = expect_our_folder(**folder, folder_); !ours) return std::unexpected(ours.error());
     const std::string path = path_of(ticket);
     int made = mkfifo(path.c_str(), 0600);
-    if (made != 0 && errno == ENOENT && (mkdir(folder_.c_str(), 0700) == 0 || errno == EEXIST))
+    if (made != 0 && errno == ENOENT) {
+        const bool is_new = mkdir(folder_.c_str(), 0700) == 0;
+        if (!is_new && errno != EEXIST) return std::unexpected(os_error(errno, "make " + folder_));
+        if (is_new)
+            if (auto set = set_private_mode(folder_, 0700); !set) return std::unexpected(set.error());
         made = mkfifo(path.c_str(), 0600);
+    }
     if (made != 0 && errno != EEXIST) return std::unexpected(os_error(errno, "make " + path));
+    if (made == 0)
+        if (auto set = set_private_mode(path, 0600); !set) return std::unexpected(set.error());
     Fd bell = open_bell(path);
     if (!bell) return fail(Errc::store_unavailable, "cannot wait at " + path);
     return Doorbell(std::move(bell));

@@ -1,6 +1,6 @@
 #include "cli/command.hpp"
 #include "cli/grant.hpp"
-#include "cli/places.hpp"
+#include "cli/join.hpp"
 #include "cli/report.hpp"
 #include "cli/signals.hpp"
 #include "client/limits.hpp"
@@ -20,21 +20,17 @@ using std::chrono::milliseconds;
 
 /// A command inside a held lock that asks for the same lock joins it: it would otherwise wait for its
 /// own parent. Absent when there is nothing to join.
-Result<std::optional<int>> join(Context& context, const LockName& name, Ttl ttl) {
-    if (variable("HOLDFAST_LOCK") != name.text()) return std::nullopt;
-    const auto lease = variable("HOLDFAST_LEASE");
-    const auto as = lease ? Credentials::parse(*lease) : fail(Errc::usage, "no lease");
-    if (!as) return std::nullopt;
-    const auto status = context.inspect(name);
-    if (!status) return std::unexpected(status.error());
-    if (status->state != LockState::held || status->lease->lock_id != as->lock_id) return std::nullopt;
-    // Never for less than the outer holder counts on.
-    const Ttl longer = std::max(ttl, Ttl::of(status->lease->ttl).value_or(ttl));
-    const auto renewed = context.apply(Renew{name, *as, longer});
-    if (!renewed && (renewed.error().code == Errc::lock_not_held || renewed.error().code == Errc::lock_expired))
-        return std::nullopt;
-    if (!renewed) return std::unexpected(renewed.error());
-    auto printed = hand_over(context, *renewed, *as, Joined::yes);
+Result<std::optional<int>> join_outer(Context& context, const LockName& name, const client::Terms& terms) {
+    const auto inherited = inherited_leases(name);
+    if (!inherited) return std::unexpected(inherited.error());
+    if (inherited->empty()) return std::nullopt;
+    const auto store = context.store();
+    if (!store) return std::unexpected(store.error());
+    // Without renewals the lease lasts as long as it does, whatever ttl is asked for.
+    const auto joined = join(context, **store, name, {terms.unless_held, terms.ttl, terms.renew}, *inherited);
+    if (!joined) return std::unexpected(joined.error());
+    if (!*joined) return std::nullopt;
+    auto printed = hand_over(context, (*joined)->granted(), (*joined)->granted().as, Joined::yes);
     if (!printed) return std::unexpected(printed.error());
     return *printed;
 }
@@ -69,7 +65,7 @@ Result<int> acquire_waiting(Context& context, const Acquire& request, millisecon
     const Error left{Errc::lock_conflict,
                      fmt::format("stopped by a signal while waiting for {}; the place in the queue is given up",
                                  printable(request.name.text()))};
-    report(left, context.out, context.info());
+    report(left, context.out, context.info(), &context.settings);
     return signals.exit_status();
 }
 
@@ -80,7 +76,7 @@ Result<int> run(Context& context) {
     if (!terms) return std::unexpected(terms.error());
     const Acquire request = acquire_request(context, *name, *terms);
 
-    const auto joined = join(context, *name, terms->ttl);
+    const auto joined = join_outer(context, *name, *terms);
     if (!joined) return std::unexpected(joined.error());
     if (*joined) return **joined;
 
@@ -109,8 +105,11 @@ Result<int> run_hold(Context& context) {
     if (!time) return std::unexpected(time.error());
     auto excluded = context.settings.names(opt::unless_held);
     if (!excluded) return std::unexpected(excluded.error());
+    // A policy's times are for those who work under the lock; what excludes it excludes an operator's hold, too.
+    const auto policy = context.settings.terms_for(*name, {.unless_held = std::move(*excluded)});
+    if (!policy) return std::unexpected(policy.error());
     client::Terms terms{*time};
-    terms.unless_held = std::move(*excluded);
+    terms.unless_held = policy->unless_held;
     const Acquire request = acquire_request(context, *name, terms);
     const auto granted = context.apply(request);
     if (!granted) return std::unexpected(granted.error());
@@ -119,20 +118,22 @@ Result<int> run_hold(Context& context) {
 
 }  // namespace
 
-constinit const Command acquire_command{"acquire",
-                                        "",
-                                        "Take a lease for a script",
-                                        "Takes the lock NAME and prints a lease, which proves that the lock is yours, "
-                                        "and a token, which rises with every grant. "
-                                        "Renew the lease before it runs out, and release it when the work is done.\n\n"
-                                        "When somebody else holds the lock, the command fails with status 75 and says "
-                                        "who; with --wait it waits in line first. "
-                                        "Where HOLDFAST_LOCK and HOLDFAST_LEASE show that the lock is already held by "
-                                        "a command around this one, that lease is joined.\n\n"
-                                        "Example: eval \"$(holdfast acquire deploy/prod --ttl 10m --format sh)\"",
-                                        one_name,
-                                        acquire_options,
-                                        run};
+constinit const Command acquire_command{
+    "acquire",
+    "",
+    "Take a lease for a script",
+    "Takes the lock NAME and prints a lease, which proves that the lock is yours, "
+    "and a token, which rises with every grant. "
+    "Renew the lease before it runs out, and release it when the work is done.\n\n"
+    "When somebody else holds the lock, the command fails with status 75 and says "
+    "who; with --wait it waits in line first. "
+    "Where HOLDFAST_LOCK and HOLDFAST_LEASE, or HOLDFAST_LEASES, show that the lock is "
+    "already held by a command around this one, that lease is joined.\n\n"
+    "In a script: lease=$(holdfast acquire deploy/prod --ttl 10m --format sh) || exit; "
+    "eval \"$lease\"",
+    one_name,
+    acquire_options,
+    run};
 
 constinit const Command hold_command{
     "hold",

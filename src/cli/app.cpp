@@ -5,6 +5,7 @@
 #include "cli/places.hpp"
 #include "cli/process_list.hpp"
 #include "cli/report.hpp"
+#include "cli/startup.hpp"
 #include "holdfast/open.hpp"
 #include "values/text.hpp"
 #include "values/users.hpp"
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -24,14 +26,14 @@ namespace {
 constexpr int failed = 125;
 constexpr int broken_pipe = 128 + SIGPIPE;
 
-Style plain_style(bool json) {
+Style plain_style(bool json, bool shell) {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
-    return {.json = json, .terminal = terminal, .colour = terminal && !variable("NO_COLOR")};
+    return {.json = json, .shell = shell && !json, .terminal = terminal, .colour = terminal && !variable("NO_COLOR")};
 }
 
 Style style_of(const Settings& settings) {
-    Style style =
-        plain_style(settings.on(opt::json) || (settings.given(opt::format) && settings.text(opt::format) == "json"));
+    const std::string format = settings.given(opt::format) ? settings.text(opt::format) : "";
+    Style style = plain_style(settings.on(opt::json) || format == "json", format == "sh");
     style.quiet = settings.on(opt::quiet);
     style.verbose = settings.on(opt::verbose);
     style.colour = style.colour && !settings.on(opt::no_color);
@@ -48,6 +50,8 @@ std::optional<Error> succeed(Successor successor, const std::vector<std::string>
 }
 
 int finish(Output& out, int status) {
+    // A script that evaluates nothing would go on without the lock.
+    if (out.style().shell && !out.has_lines()) out.line(exit_for_eval(status));
     const int error = out.flush();
     if (error == 0) return status;
     if (error == EPIPE) return broken_pipe;
@@ -72,10 +76,10 @@ int carry_out(CommandLine line, Settings settings, const Clock& clock) {
     const Error& error = status.error();
     const int exit = exit_status(error, context.settings);
     if (exit == 0 && !out.style().json) {
-        out.note("holdfast: skipped: " + printable(error.message));
+        if (out.tells_success()) out.note("holdfast: skipped: " + printable(error.message));
         return finish(out, exit);
     }
-    report(error, out, context.info());
+    report(error, out, context.info(), &context.settings);
     return finish(out, exit);
 }
 
@@ -90,10 +94,10 @@ int run(int argc, char** argv, Successor successor) {
 }
 
 int run(const std::vector<std::string>& args, const Clock& clock, Successor successor) {
-    // A closed pipe is noticed where we write, because a lease that nobody can read must be given back.
-    std::signal(SIGPIPE, SIG_IGN);
-    Output plain(plain_style(wants_json(args)));
+    const auto prepared = prepare_process();
+    Output plain(plain_style(wants_json(args), wants_shell(args)));
     try {
+        if (!prepared) return refuse(prepared.error(), plain, row_of(prepared.error().code).exit_status);
         auto line = parse(args);
         if (!line) return refuse(line.error(), plain, row_of(line.error().code).exit_status);
         auto settings = Settings::settle(*line);

@@ -81,14 +81,20 @@ std::string flags_after(std::string_view first) {
     return flags;
 }
 
-/// Names of held locks come from the program itself, and quietly nothing when that fails.
-constexpr std::string_view held_names = "holdfast status --no-color 2>/dev/null | cut -f1";
+/// Names of held locks come from the program itself, and quietly nothing when that fails. Anybody may have chosen them,
+/// so a shell must never evaluate them: neither while it completes nor when the completed line is run.
+constexpr std::string_view held_names = "holdfast status --no-color --json=off 2>/dev/null | cut -f1";
+
+/// Puts a backslash before every letter that means something to bash, whatever else surrounds it. Not printf %q, whose
+/// $'…' protects nothing where a quote is already open. Not compgen -W, which evaluates its words.
+constexpr std::string_view quoted_for_bash = R"(LC_ALL=C sed 's/[][ !"#$&'\''()*;<>?\\^`{|}~]/\\&/g')";
 
 std::string bash() {
     std::string text =
         "# bash completion for holdfast\n"
         "_holdfast() {\n"
         "    local cur=${COMP_WORDS[COMP_CWORD]} first=${COMP_WORDS[1]} flags='' words=''\n"
+        "    COMPREPLY=()\n"
         "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n";
     text += fmt::format(
         "        mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n        return\n    fi\n    case $first in\n",
@@ -108,8 +114,10 @@ std::string bash() {
         "            if [ -n \"$words\" ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n"
         "                mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
         "            else\n"
-        "                local IFS=$'\\n'\n";
-    text += fmt::format("                mapfile -t COMPREPLY < <(compgen -W \"$({})\" -- \"$cur\")\n", held_names);
+        "                local name\n"
+        "                while IFS= read -r name; do\n"
+        "                    [[ $name == \"$cur\"* ]] && COMPREPLY+=(\"$name\")\n";
+    text += fmt::format("                done < <({} | {})\n", held_names, quoted_for_bash);
     return text + "            fi ;;\n    esac\n}\ncomplete -F _holdfast holdfast\n";
 }
 

@@ -1,7 +1,7 @@
 #include "cli/config.hpp"
 
-#include "base/os_error.hpp"
 #include "cli/command.hpp"
+#include "cli/config_file.hpp"
 #include "cli/nearest.hpp"
 #include "cli/places.hpp"
 #include "values/text.hpp"
@@ -10,10 +10,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 
 // The only file that knows toml++.
 namespace holdfast::cli {
@@ -21,24 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view file_name = "holdfast.toml";
-
-struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-Result<std::string> read_file(const std::string& path) {
-    constexpr std::size_t most = std::size_t{1} << 20;
-    const auto unreadable = [&] {
-        return fail(Errc::config, fmt::format("cannot read {}: {}", printable(path), base::os_message(errno)));
-    };
-    const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "re"));
-    if (!file) return unreadable();
-    std::string text(most + 1, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-    if (std::ferror(file.get()) != 0) return unreadable();
-    if (text.size() > most) return fail(Errc::config, printable(path) + " is larger than 1 MiB");
-    return text;
-}
 
 /// Whether something is at `path`, readable or not: what is there and cannot be read is an error.
 bool is_there(const fs::path& path) {
@@ -49,11 +28,15 @@ bool is_there(const fs::path& path) {
 Result<std::optional<std::string>> find_file() {
     std::error_code error;
     const fs::path here = fs::current_path(error);
-    if (!error)
-        for (fs::path folder = here;; folder = folder.parent_path()) {
-            if (is_there(folder / file_name)) return (folder / file_name).string();
-            if (folder == folder.parent_path()) break;
-        }
+    // A file that nobody can look for must not be passed over either.
+    if (error)
+        return fail(Errc::config, fmt::format("the working folder is gone ({}), so no holdfast.toml can be looked for; "
+                                              "change to another folder, or name a file with --config",
+                                              error.message()));
+    for (fs::path folder = here;; folder = folder.parent_path()) {
+        if (is_there(folder / file_name)) return (folder / file_name).string();
+        if (folder == folder.parent_path()) break;
+    }
     for (const std::string& folder : config_folders())
         if (is_there(fs::path(folder) / file_name)) return (fs::path(folder) / file_name).string();
     return std::nullopt;
@@ -74,6 +57,14 @@ std::optional<std::string> text_of(const toml::node& node) {
     if (const auto* yes = node.as_boolean()) return yes->get() ? "on" : "off";
     return std::nullopt;
 }
+
+/// Whether a list is written as one text with commas. That would be one name, which nobody ever holds.
+bool is_list_in_a_text(std::string_view key, const toml::node& node) {
+    const auto* text = node.as_string();
+    return key == key_of(opt::unless_held) && text != nullptr && text->get().find(',') != std::string::npos;
+}
+
+constexpr std::string_view write_a_list = "several names are a list: [\"a\", \"b\"]";
 
 std::optional<std::vector<std::string>> texts_of(const toml::node& node) {
     std::vector<std::string> texts;
@@ -113,13 +104,15 @@ std::optional<std::string> set_policy(client::Policy& policy, const std::string&
     if (key == "wait") return policy.wait ? std::nullopt : time(policy.wait);
     if (key == "match") policy.match = texts.front();
     if (key == "renew") policy.renew = texts.front() == "on";
-    if (key == "renew" && texts.front() != "on" && texts.front() != "off") return "renew is true or false";
+    if (key == "may_wait") policy.may_wait = texts.front() == "on";
+    if ((key == "renew" || key == "may_wait") && texts.front() != "on" && texts.front() != "off")
+        return key + " is true or false";
     return std::nullopt;
 }
 
 Result<std::vector<client::Policy>> policies_in(const std::string& path, const toml::node& node) {
     const std::vector<std::string> known{"match",          "ttl",  "longest_ttl", "longest_hold", "renew",
-                                         "renew_interval", "wait", "unless_held"};
+                                         "renew_interval", "wait", "may_wait",    "unless_held"};
     const auto bad = [&](const toml::source_region& where, const std::string& why) {
         return fail(Errc::config, fmt::format("{}:{}: {}", printable(path), where.begin.line, why));
     };
@@ -135,6 +128,7 @@ Result<std::vector<client::Policy>> policies_in(const std::string& path, const t
             if (std::ranges::find(known, name) == known.end())
                 return bad(key.source(), fmt::format("unknown key \"{}\" in a policy; it is one of {}", printable(name),
                                                      fmt::join(known, ", ")));
+            if (is_list_in_a_text(name, value)) return bad(key.source(), fmt::format("{}: {}", name, write_a_list));
             const auto texts = texts_of(value);
             const auto reason =
                 texts ? set_policy(policy, name, *texts) : std::optional<std::string>("not a plain value");
@@ -166,6 +160,7 @@ Result<Config> understand(const std::string& path, const toml::table& table) {
             return bad(fmt::format("unknown key \"{}\"{}", printable(name),
                                    near.empty() ? "" : "; did you mean " + near + "?"));
         }
+        if (is_list_in_a_text(name, node)) return bad(fmt::format("{}: {}", name, write_a_list));
         auto texts = texts_of(node);
         if (!texts) return bad(name + " is a text, a number, a truth value or a list of texts");
         config.entries.emplace(name, ConfigEntry{std::move(*texts), line});
@@ -195,7 +190,7 @@ Result<std::optional<Config>> read_config(const std::optional<std::string>& name
         path = std::move(*found);
     }
     if (!path) return std::nullopt;
-    const auto text = read_file(*path);
+    const auto text = read_config_file(*path, named ? Chosen::by_name : Chosen::by_search);
     if (!text) return std::unexpected(text.error());
     if (auto plain = expect_plain_text(*path, *text); !plain) return std::unexpected(plain.error());
     try {
@@ -209,7 +204,7 @@ Result<std::optional<Config>> read_config(const std::optional<std::string>& name
 }
 
 Result<std::string> read_secret(const std::string& path) {
-    auto text = read_file(path);
+    auto text = read_config_file(path, Chosen::by_name);
     if (!text) return text;
     while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
     if (text->empty()) return fail(Errc::config, printable(path) + " is empty");

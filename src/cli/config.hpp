@@ -24,7 +24,8 @@ struct Config {
 };
 
 /// Reads the configuration: `named` if that is given, otherwise the first holdfast.toml upward from the
-/// working directory, in the user's configuration folder, in /etc/holdfast. Absent when there is none.
+/// working directory, in the user's configuration folder, in /etc/holdfast. Absent when there is none. One that was not
+/// named must be trustworthy: see Chosen::by_search.
 ///
 /// Refused with `config` and the file's line: what cannot be read, is not TOML, or has an unknown key. A
 /// misspelt key must not be passed over.

@@ -10,8 +10,6 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr std::chrono::seconds patience{10};
-
 std::string with_session(const std::string& url) {
     return url + (url.find('?') == std::string::npos ? "?" : "&") + "session=on";
 }

@@ -17,6 +17,9 @@ namespace holdfast::cli {
 /// can never work touches nothing.
 class Context {
 public:
+    /// How long a call to the store may take.
+    static constexpr std::chrono::seconds patience{10};
+
     Context(CommandLine line, Settings settings, Output& out, const Clock& clock);
 
     const CommandLine line;

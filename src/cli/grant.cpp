@@ -1,5 +1,6 @@
 #include "cli/grant.hpp"
 
+#include "cli/report.hpp"
 #include "cli/show.hpp"
 #include "json/documents.hpp"
 #include "values/text.hpp"
@@ -9,14 +10,22 @@
 namespace holdfast::cli {
 namespace {
 
-void print_for_eval(Output& out, const Outcome& outcome, const Credentials& as) {
-    out.line(fmt::format("export HOLDFAST_LEASE={} HOLDFAST_TOKEN={} HOLDFAST_LOCK={}", shell_quoted(as.reveal()),
-                         outcome.lock.token.value, shell_quoted(outcome.lock.name.text())));
+/// What the commands that follow need if no store is named: the lease is to be found where they would look.
+std::string where_it_is(const Context& context, const Credentials& as) {
+    if (!context.settings.uses_default_store()) return "";
+    return fmt::format(" {}={}", in_default_store, as.lock_id.text());
 }
 
-void print_for_people(Output& out, const Outcome& outcome, const Credentials& as) {
+void print_for_eval(const Context& context, const Outcome& outcome, const Credentials& as) {
+    context.out.line(fmt::format("export HOLDFAST_LEASE={} HOLDFAST_TOKEN={} HOLDFAST_LOCK={}{}",
+                                 shell_quoted(as.reveal()), outcome.lock.token.value,
+                                 shell_quoted(outcome.lock.name.text()), where_it_is(context, as)));
+}
+
+void print_for_people(const Context& context, const Outcome& outcome, const Credentials& as) {
+    Output& out = context.out;
     const LockStatus& lock = outcome.lock;
-    const std::string name = shell_quoted(lock.name.text());
+    const std::string name = printable(shell_quoted(lock.name.text()) + repeated_flags(context.settings));
     // With --quiet the lease alone: LEASE=$(holdfast acquire -q NAME)
     if (out.style().quiet) return out.line(as.reveal());
     if (lock.lease && lock.lease->lock_id == as.lock_id) {
@@ -28,7 +37,7 @@ void print_for_people(Output& out, const Outcome& outcome, const Credentials& as
         out.line(fmt::format("it was taken over from {}, whose lease ran out at {}", who(outcome.stolen_from->holder),
                              to_rfc3339(outcome.stolen_from->expired_at)));
     out.line("");
-    out.line("export HOLDFAST_LEASE=" + as.reveal());
+    out.line("export HOLDFAST_LEASE=" + as.reveal() + where_it_is(context, as));
     out.line("");
     out.line(fmt::format(
         "After that line, keep it with \"holdfast renew {}\" and give it back with \"holdfast release {}\".", name,
@@ -44,9 +53,9 @@ Result<int> hand_over(Context& context, const Outcome& outcome, const Credential
                                  .set("joined", json::Value::boolean(joined == Joined::yes))
                                  .done());
     } else if (format == "sh") {
-        print_for_eval(context.out, outcome, as);
+        print_for_eval(context, outcome, as);
     } else {
-        print_for_people(context.out, outcome, as);
+        print_for_people(context, outcome, as);
     }
     if (context.out.flush() == 0 || joined == Joined::yes) return 0;
     if (auto given_back = context.apply(Cancel{outcome.lock.name, as}); !given_back)

@@ -1,6 +1,9 @@
 #include "cli/command.hpp"
 #include "cli/follow.hpp"
+#include "cli/show.hpp"
+#include "client/verify.hpp"
 #include "json/documents.hpp"
+#include "values/text.hpp"
 
 #include <fmt/format.h>
 
@@ -16,55 +19,23 @@ constexpr Option follow_on{"follow", 'f', Takes::nothing,   "", "Go on with new 
                            "",       "",  From::environment};
 constexpr Option verify{"verify", '\0', Takes::nothing,   "", "Check that no event was changed, removed or added.",
                         "",       "",   From::environment};
-constexpr std::array history_options{since, limit, follow_on, verify};
+constexpr Option all{"all", '\0', Takes::nothing, "", "A line for every renewal, too.", "", "", From::environment};
+constexpr std::array history_options{since, limit, all, follow_on, verify};
 constexpr std::array history_words{Word{"NAME", Word::Need::optional}};
 constexpr std::array watch_words{Word{"PATTERN", Word::Need::optional}};
-
-/// The chain of one lock, and how many events it has.
-///
-/// The log is read before the lock, so an event that comes in between is missing from it; then both
-/// are read again. A lock that is never quiet for that long is looked at only so often.
-Result<std::size_t> verify_lock(Store& store, const LockName& name, Deadline deadline) {
-    Result<void> chain;
-    for (int attempt = 0; attempt < 20; ++attempt) {
-        const auto events = store.history({.name = name}, deadline);
-        if (!events) return std::unexpected(events.error());
-        const auto status = store.inspect(name, deadline);
-        if (!status) return std::unexpected(status.error());
-        chain = verify_chain(*events, *status);
-        if (chain) return events->size();
-        const auto again = store.inspect(name, deadline);
-        if (!again) return std::unexpected(again.error());
-        const std::uint64_t read = events->empty() ? 0 : events->back().seq;
-        if (again->seq == status->seq && status->seq == read) break;
-    }
-    return std::unexpected(chain.error());
-}
 
 Result<int> run_verify(Context& context, const std::optional<LockName>& name) {
     const auto store = context.store();
     if (!store) return std::unexpected(store.error());
-    std::vector<LockName> names;
-    if (name) {
-        names.push_back(*name);
-    } else {
-        const auto locks = (*store)->list({.with_free = true}, context.soon());
-        if (!locks) return std::unexpected(locks.error());
-        for (const LockStatus& lock : *locks) names.push_back(lock.name);
-    }
-    std::size_t events = 0;
-    for (const LockName& each : names) {
-        const auto verified = verify_lock(**store, each, context.soon());
-        if (!verified) return std::unexpected(verified.error());
-        events += *verified;
-    }
+    const auto verified = client::verify(**store, name, context.clock);
+    if (!verified) return std::unexpected(verified.error());
     if (context.out.style().json) {
         context.out.document(json::Object()
-                                 .set("verified", json::Value::number(std::uint64_t{events}))
-                                 .set("locks", json::Value::number(std::uint64_t{names.size()}))
+                                 .set("verified", json::Value::number(verified->events))
+                                 .set("locks", json::Value::number(verified->locks))
                                  .done());
     } else {
-        context.out.line(fmt::format("{} events of {} locks are intact", events, names.size()));
+        context.out.line(fmt::format("{} events of {} locks are intact", verified->events, verified->locks));
     }
     return 0;
 }
@@ -84,6 +55,13 @@ Result<HistoryQuery> query_of(const Context& context, const std::optional<LockNa
     return query;
 }
 
+void say_nothing_happened(const Context& context, const std::optional<LockName>& name) {
+    std::string text = name ? "no events of " + printable(name->text()) : "no events";
+    if (const auto time = context.settings.duration(since); context.settings.given(since) && time)
+        text += " in the last " + to_words(*time);
+    context.out.note(text);
+}
+
 Result<int> run_history(Context& context) {
     std::optional<LockName> name;
     if (!context.line.words.empty()) {
@@ -93,7 +71,14 @@ Result<int> run_history(Context& context) {
     }
     const auto query = query_of(context, name);
     if (!query) return std::unexpected(query.error());
-    if (context.settings.on(verify)) return run_verify(context, name);
+    if (context.settings.on(verify)) {
+        // A check of less than everything would pass where the rest was changed.
+        for (const Option* other : {&since, &limit, &follow_on, &all})
+            if (context.settings.on_command_line(*other))
+                return fail(Errc::usage,
+                            fmt::format("--verify checks every event, so --{} does not go with it", other->name));
+        return run_verify(context, name);
+    }
 
     const auto store = context.store();
     if (!store) return std::unexpected(store.error());
@@ -109,7 +94,9 @@ Result<int> run_history(Context& context) {
         return follow(context, follower, *events);
     }
     if (!context.out.style().json) {
-        for (const AuditEvent& event : *events) print_event(context.out, event);
+        if (events->empty()) say_nothing_happened(context, name);
+        for (const std::string& text : context.settings.on(all) ? lines_of(*events) : folded_lines(*events))
+            context.out.line(text);
         return 0;
     }
     std::vector<json::Value> items;
@@ -128,16 +115,17 @@ Result<int> run_watch(Context& context) {
 
 }  // namespace
 
-constinit const Command history_command{"history",
-                                        "",
-                                        "Show the audit log, or verify it",
-                                        "Shows who took what from whom: one line for each change of a lock, oldest "
-                                        "first. With --verify, checks the chain of "
-                                        "hashes instead, and fails with status 84 where it is broken. With --follow "
-                                        "and --json, one JSON document on each line.",
-                                        history_words,
-                                        history_options,
-                                        run_history};
+constinit const Command history_command{
+    "history",
+    "",
+    "Show the audit log, or verify it",
+    "Shows who took what from whom: one line for each change of a lock, oldest "
+    "first; the renewals of a lease share one, unless --all. With --verify, checks the chain of "
+    "hashes instead, and fails with status 84 where it is broken. With --follow "
+    "and --json, one JSON document on each line.",
+    history_words,
+    history_options,
+    run_history};
 
 constinit const Command watch_command{
     "watch",

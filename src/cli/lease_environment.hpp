@@ -1,29 +1,39 @@
 #pragma once
 
+#include "holdfast/error.hpp"
 #include "holdfast/lease.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
-/// How a command under a lease knows of it: HOLDFAST_LOCK, HOLDFAST_LEASE and the rest for the lock that
-/// was asked for last, the same with `_2`, `_3`… for further ones and for those of the commands around it.
+/// How a command under leases knows of them. HOLDFAST_LOCK, HOLDFAST_LEASE and the rest speak of the lock that was
+/// asked for first; the same with `_2`, `_3`… of further ones and of those of the commands around it. HOLDFAST_LEASES
+/// has all of them with their stores. HOLDFAST_RUN marks the processes of each `run` around.
 namespace holdfast::cli {
 
 struct InheritedLease {
     LockName name;
     Credentials as;
-    std::string token{};
-    std::string expires_at{};
+    std::optional<FencingToken> token{};
+    std::optional<StoreId> store_id{};  ///< Absent where `acquire` was evaluated by a shell.
+    std::string expires_at{};           ///< As a command around this one wrote it; shown, never relied on.
 };
 
-/// The leases that the environment of this process names. What is malformed is passed over: somebody else
-/// may have set it, and it proves nothing.
-[[nodiscard]] std::vector<InheritedLease> inherited_leases();
+/// The leases that the environment of this process names, each once: first those of the variables without a store,
+/// which a shell may have set last, then those of HOLDFAST_LEASES.
+///
+/// A malformed HOLDFAST_LOCK or HOLDFAST_LEASE is passed over: somebody else may have set it, and it proves nothing.
+/// A malformed HOLDFAST_LEASES is `usage`: only `run` sets it, and without it a command would act on the wrong lease.
+[[nodiscard]] Result<std::vector<InheritedLease>> inherited_leases();
 
-/// The environment for a child that has `leases`: this process's own, with exactly those leases in it.
+/// Those of them on the lock `name`.
+[[nodiscard]] Result<std::vector<InheritedLease>> inherited_leases(const LockName& name);
+
+/// The environment for a child: this process's own, with exactly `leases` in it, and `mark` added to HOLDFAST_RUN.
 /// `store` replaces HOLDFAST_STORE; without a value the variable is as it was, or gone if `hide_store`.
 [[nodiscard]] std::vector<std::string> environment_with(const std::vector<InheritedLease>& leases,
+                                                        const std::string& mark,
                                                         const std::optional<std::string>& store, bool hide_store);
 
 }  // namespace holdfast::cli

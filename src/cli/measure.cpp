@@ -42,8 +42,10 @@ class Course {
 public:
     explicit Course(const Workload& work) : work_(work), start_(Stopwatch::now()) {}
 
-    [[nodiscard]] bool goes_on() const {
-        return !failed_ && !work_.stop.stop_requested() && Stopwatch::now() - start_ < work_.time;
+    /// Whether a client that has been through it `times` begins once more. Every client begins once, however late it
+    /// comes to run: no figures of a store that was never asked.
+    [[nodiscard]] bool goes_on(std::size_t times) const {
+        return !failed_ && !work_.stop.stop_requested() && (times == 0 || Stopwatch::now() - start_ < work_.time);
     }
     void fail_with(const Error& error) {
         const std::scoped_lock lock(mutex_);
@@ -98,7 +100,7 @@ Result<Pairs> measure_pairs(const Workload& work) {
     Course course(work);
     const auto done = course.run([&](unsigned client) {
         const LockName name = bench_name(std::to_string(client));
-        while (course.goes_on()) {
+        while (course.goes_on(times[client].release.size())) {
             const Acquire request = request_for(name, work.holder);
             const auto asked = Stopwatch::now();
             const auto granted = work.store.apply_one(request, course.soon());
@@ -128,7 +130,7 @@ Result<Spread> measure_handover(const Workload& work) {
     Course course(work);
     const LockName name = bench_name("handover");
     const auto done = course.run([&](unsigned) {
-        while (course.goes_on()) {
+        for (std::size_t turn = 0; course.goes_on(turn); ++turn) {
             const Acquire request = request_for(name, work.holder);
             // As who renews: a lock that is handed on is taken as it is.
             const client::Patience patience{

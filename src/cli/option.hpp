@@ -78,9 +78,14 @@ inline constexpr Option unless_held{"unless-held", '\0', Takes::many, "NAME", "R
 inline constexpr Option if_held{
     "if-held", '\0',       Takes::one, "fail|skip", "When somebody else holds it: fail, or skip with exit status 0.",
     "fail",    "fail|skip"};
-inline constexpr Option format{
-    "format", '\0',           Takes::one,       "text|sh|json", "How to print the lease; sh is for eval.",
-    "text",   "text|sh|json", From::environment};
+inline constexpr Option format{"format",
+                               '\0',
+                               Takes::one,
+                               "text|sh|json",
+                               "How to print the lease; sh is for eval, also when it fails.",
+                               "text",
+                               "text|sh|json",
+                               From::environment};
 inline constexpr Option yes{"yes", 'y', Takes::nothing, "", "Do not ask.", "", "", From::environment};
 }  // namespace opt
 

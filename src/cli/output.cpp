@@ -40,6 +40,7 @@ std::string_view code_of(Colour colour) {
 void Output::line(std::string_view text) {
     kept_ += text;
     kept_ += '\n';
+    has_lines_ = true;
 }
 
 void Output::table(const std::vector<std::string>& head, const std::vector<Row>& rows) {
@@ -71,6 +72,8 @@ std::string Output::coloured(std::string_view text, Colour colour) const {
     if (!style_.colour || colour == Colour::none) return std::string(text);
     return std::string(code_of(colour)) + std::string(text) + "\x1b[0m";
 }
+
+bool Output::tells_success() const { return style_.verbose || isatty(STDERR_FILENO) != 0; }
 
 void Output::note(std::string_view text) const {
     if (!style_.quiet) warn(text);

@@ -11,6 +11,7 @@ namespace holdfast::cli {
 /// How much to say, and how.
 struct Style {
     bool json = false;
+    bool shell = false;  ///< Standard output is for eval.
     bool quiet = false;
     bool verbose = false;
     bool terminal = false;  ///< Standard output is one: tables are aligned there.
@@ -35,12 +36,17 @@ public:
 
     /// One line on standard output.
     void line(std::string_view text);
+    /// Whether any line was, also if it is written already.
+    [[nodiscard]] bool has_lines() const { return has_lines_; }
     /// One JSON document on standard output.
     void document(const json::Value& value) { line(value.written()); }
     /// Aligned under `head` on a terminal; tab-separated without it elsewhere.
     void table(const std::vector<std::string>& head, const std::vector<Row>& rows);
     [[nodiscard]] std::string coloured(std::string_view text, Colour colour) const;
 
+    /// Whether to say that all went well: to a person at a terminal, or when asked with --verbose. Cron would send a
+    /// mail.
+    [[nodiscard]] bool tells_success() const;
     /// Standard error, unless --quiet.
     void note(std::string_view text) const;
     /// Standard error, always.
@@ -54,6 +60,7 @@ public:
 private:
     Style style_;
     std::string kept_{};
+    bool has_lines_ = false;
     int failed_ = 0;
 };
 

@@ -26,7 +26,7 @@ constexpr std::array answer_options{opt::reason, opt::lease, opt::holder};
 constexpr std::chrono::hours standing{1};
 
 /// What has become of a question.
-enum class Answered { not_yet, approved, denied, gone };
+enum class Answered { not_yet, approved, gone };
 
 Answered answer_to(const Ask& ask, const LockStatus& status) {
     if (status.lease && status.lease->lock_id == ask.as.lock_id) return Answered::approved;
@@ -34,13 +34,23 @@ Answered answer_to(const Ask& ask, const LockStatus& status) {
     return Answered::gone;
 }
 
-/// A question that is gone was denied, or the lease it was about has ended.
-Result<Answered> why_gone(Store& store, const Ask& ask, Deadline deadline) {
+/// A question that is gone was denied, which is told by an event, or the lease it was about has ended.
+Result<std::optional<AuditEvent>> denial_of(Store& store, const Ask& ask, Deadline deadline) {
     const auto events = store.history({.name = ask.name}, deadline);
     if (!events) return std::unexpected(events.error());
     for (const AuditEvent& event : *events)
-        if (event.kind == EventKind::override_denied && event.lock_id == ask.as.lock_id) return Answered::denied;
-    return Answered::gone;
+        if (event.kind == EventKind::override_denied && event.lock_id == ask.as.lock_id) return event;
+    return std::nullopt;
+}
+
+Error denied(const Ask& ask, const AuditEvent& denial, const LockStatus& status) {
+    Error error{Errc::denied,
+                fmt::format("{} denied the request for {}{}{}", printable(Holder{denial.actor, ""}.display()),
+                            printable(ask.name.text()), denial.reason.empty() ? "" : ": ", printable(denial.reason))};
+    error.hint = status.lease ? who(status.lease->holder) + " goes on; talk to them, or ask again later"
+                              : "talk to them, or ask again later";
+    error.holder = std::make_shared<const LockStatus>(status);
+    return error;
 }
 
 /// Nobody waits any more: the question must not be answered into the void.
@@ -56,31 +66,31 @@ Result<void> withdraw(Context& context, const Ask& ask) {
     return {};
 }
 
-Result<int> take_over(Context& context, const Ask& ask) {
+Result<int> take_over(Context& context, const Ask& ask, const client::Terms& terms) {
     // The lease that was asked for has ended without an answer, so this is an ordinary grant.
     Acquire request{.name = ask.name, .as = ask.as, .ttl = ask.ttl};
     request.holder = ask.holder;
     request.reason = ask.reason;
+    request.max_hold = terms.max_hold;
+    request.unless_held = terms.unless_held;
     const auto granted = context.apply(request);
     if (!granted) return std::unexpected(granted.error());
     return hand_over(context, *granted, ask.as);
 }
 
-Result<int> wait_for_answer(Context& context, const Ask& ask, Deadline deadline) {
-    const StopOnSignal signals;
+Result<int> wait_for_answer(Context& context, const Ask& ask, const client::Terms& terms, Deadline deadline,
+                            const StopOnSignal& signals) {
     Store& store = **context.store();
     while (true) {
         const auto status = context.inspect(ask.name);
         if (!status) return std::unexpected(status.error());
-        Answered answered = answer_to(ask, *status);
-        if (answered == Answered::gone && !deadline.passed(context.clock)) {
-            const auto why = why_gone(store, ask, context.soon());
-            if (!why) return std::unexpected(why.error());
-            answered = *why;
-            if (answered == Answered::gone) return take_over(context, ask);
+        const Answered answered = answer_to(ask, *status);
+        if (answered == Answered::gone) {
+            const auto denial = denial_of(store, ask, context.soon());
+            if (!denial) return std::unexpected(denial.error());
+            if (*denial) return std::unexpected(denied(ask, **denial, *status));
+            if (!deadline.passed(context.clock)) return take_over(context, ask, terms);
         }
-        if (answered == Answered::denied)
-            return fail(Errc::denied, "the request for " + printable(ask.name.text()) + " was denied");
         if (signals.signal() == 0 && answered == Answered::approved)
             return hand_over(context, {*status, std::nullopt}, ask.as);
         if (signals.signal() != 0 || deadline.passed(context.clock)) {
@@ -88,7 +98,7 @@ Result<int> wait_for_answer(Context& context, const Ask& ask, Deadline deadline)
             Error error{Errc::lock_conflict, "nobody answered the request for " + printable(ask.name.text())};
             error.holder = std::make_shared<const LockStatus>(*status);
             if (signals.signal() == 0) return std::unexpected(std::move(error));
-            report(error, context.out, context.info());
+            report(error, context.out, context.info(), &context.settings);
             return signals.exit_status();
         }
         signals.sleep(std::min(milliseconds{200}, deadline.remaining(context.clock)));
@@ -98,18 +108,23 @@ Result<int> wait_for_answer(Context& context, const Ask& ask, Deadline deadline)
 Result<int> run_request(Context& context) {
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
-    const auto ttl = context.settings.ttl(opt::ttl);
-    if (!ttl) return std::unexpected(ttl.error());
+    const auto terms = context.settings.terms_for_ttl(*name);
+    if (!terms) return std::unexpected(terms.error());
     const auto wait = context.settings.wait();
     if (!wait) return std::unexpected(wait.error());
     const bool waits = *wait > milliseconds{0};
     const auto valid_for = Ttl::of(waits ? std::clamp(*wait, Ttl::shortest, Ttl::longest) : standing);
     const Deadline deadline = Deadline::in(context.clock, *wait);
 
-    Ask ask{.name = *name, .as = Credentials::random(), .ttl = *ttl, .valid_for = *valid_for};
+    Ask ask{.name = *name, .as = Credentials::random(), .ttl = terms->ttl, .valid_for = *valid_for};
     ask.holder = context.holder();
     ask.reason = context.settings.text(opt::reason);
-    const auto asked = context.apply(ask);
+    // Before the question stands: an asker that is ended in between would leave it behind.
+    std::optional<StopOnSignal> signals;
+    if (waits) signals.emplace();
+    auto asked = context.apply(ask);
+    if (!asked && asked.error().code == Errc::denied)
+        asked.error().hint = "see who asks: holdfast override list" + repeated_flags(context.settings);
     if (!asked) return std::unexpected(asked.error());
     if (!waits) {
         context.out.note(fmt::format("asked {}; the lease is yours once the answer is yes, within {}",
@@ -117,7 +132,7 @@ Result<int> run_request(Context& context) {
         return hand_over(context, *asked, ask.as);
     }
     context.out.note(fmt::format("asked {}, waiting for the answer", who(asked->lock.lease->holder)));
-    return wait_for_answer(context, ask, deadline);
+    return wait_for_answer(context, ask, *terms, deadline, *signals);
 }
 
 /// The lease that answers: --lease, or HOLDFAST_LEASE if that is the one which holds this lock. An
@@ -134,6 +149,9 @@ Result<std::optional<Credentials>> answering(const Context& context, const LockS
 Result<int> run_answer(Context& context, Verdict verdict) {
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
+    // The policy binds whoever gets the lock, too.
+    const auto terms = context.settings.terms_for(*name, {});
+    if (!terms) return std::unexpected(terms.error());
     const auto status = context.inspect(*name);
     if (!status) return std::unexpected(status.error());
     const auto by = answering(context, *status);
@@ -151,7 +169,9 @@ Result<int> run_answer(Context& context, Verdict verdict) {
                         .verdict = verdict,
                         .actor = context.holder().text,
                         .reason = context.settings.text(opt::reason),
-                        .by = *by};
+                        .by = *by,
+                        .longest_ttl = terms->longest_ttl,
+                        .max_hold = terms->max_hold};
     const auto answered = context.apply(answer);
     if (!answered) return std::unexpected(answered.error());
     if (context.out.style().json) {

@@ -1,12 +1,16 @@
 #include "cli/parse.hpp"
 
 #include "cli/nearest.hpp"
+#include "cli/switch_word.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 // By hand: what a library for this needs to be set up was an eighth of all that a short command executes.
 namespace holdfast::cli {
@@ -56,6 +60,21 @@ std::string meant(std::string_view word, const std::vector<std::string>& known) 
     return near.empty() ? "" : fmt::format("; did you mean {}?", near);
 }
 
+/// What other programs call it. The nearest in letters would be wrong: `lock` is not `unlock`.
+std::string_view known_elsewhere_as(std::string_view word) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> words{{{"lock", "acquire"},
+                                                                                  {"take", "acquire"},
+                                                                                  {"list", "status"},
+                                                                                  {"show", "status"},
+                                                                                  {"get", "status"},
+                                                                                  {"exec", "run"},
+                                                                                  {"free", "release"},
+                                                                                  {"log", "history"},
+                                                                                  {"audit", "history"}}};
+    const auto* const found = std::ranges::find(words, word, &std::pair<std::string_view, std::string_view>::first);
+    return found == words.end() ? "" : found->second;
+}
+
 Result<const Command*> take_command(Args& args) {
     const std::string word = take_word(args);
     if (word.empty()) return fail(Errc::usage, "a command is missing");
@@ -69,6 +88,8 @@ Result<const Command*> take_command(Args& args) {
                     fmt::format("{} is followed by {}{}", word, fmt::join(verbs, ", "), meant(verb, verbs)));
     }
     if (const Command* command = find_command(word, "")) return command;
+    if (const std::string_view ours = known_elsewhere_as(word); !ours.empty())
+        return fail(Errc::usage, fmt::format("there is no command \"{}\"; did you mean {}?", word, ours));
     std::vector<std::string> names;
     for (const Command* command : commands()) names.emplace_back(command->name.substr(0, command->name.find(' ')));
     return fail(Errc::usage,
@@ -146,6 +167,17 @@ private:
     std::size_t next_ = 0;
 };
 
+/// Whether the words go on where a command to run would begin, as in `run x ls -l`.
+bool is_command_without_dashes(const CommandLine& line) {
+    return line.command->tail == Tail::command && line.words.size() > line.command->words.size();
+}
+
+std::unexpected<Error> dashes_missing(const CommandLine& line) {
+    return fail(Errc::usage, fmt::format("put -- before the command: holdfast {} {} -- {}", line.command->name,
+                                         printable(line.words.front().substr(0, 80)),
+                                         printable(line.words[line.command->words.size()].substr(0, 80)) + " …"));
+}
+
 Result<void> check_words(const CommandLine& line) {
     const auto& expected = line.command->words;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -164,6 +196,32 @@ Result<void> check_words(const CommandLine& line) {
     return {};
 }
 
+/// The last value that `args` give to `option`. A word that is none for a switch is refused later, and is no answer.
+std::optional<std::string> last_value(const Args& args, const Option& option) {
+    const std::string flag = fmt::format("--{}", option.name);
+    const bool is_switch = option.takes == Takes::nothing;
+    std::optional<std::string> last;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        std::optional<std::string> value;
+        if (args[i].starts_with(flag + "=")) value = args[i].substr(flag.size() + 1);
+        if (args[i] == flag && is_switch) value = "on";
+        if (args[i] == flag && !is_switch && i + 1 < args.size()) value = args[i + 1];
+        if (value && (!is_switch || parse_switch(*value))) last = std::move(value);
+    }
+    return last;
+}
+
+/// What the command line or the variable says of `option` before either is understood. Empty if nothing does.
+std::string early_value(const Args& args, const Option& option) {
+    Args ours(args.begin(), std::ranges::find(args, "--"));
+    if (const auto given = last_value(ours, option)) return *given;
+    const char* variable = std::getenv(variable_of(option).c_str());
+    if (variable == nullptr) return "";
+    // The variable says nothing to commands that have no such flag.
+    const auto command = take_command(ours);
+    return !command || find_option(**command, option.name, '\0') != nullptr ? variable : "";
+}
+
 }  // namespace
 
 Result<CommandLine> parse(const std::vector<std::string>& args) {
@@ -175,6 +233,7 @@ Result<CommandLine> parse(const std::vector<std::string>& args) {
     if (std::erase(ours, "--version") > 0) ours.insert(ours.begin(), "version");
     if (help) {
         line.command = &help_command;
+        if (wants_json(args)) line.given["json"] = {"on"};
         for (std::string word = take_word(ours); !word.empty() && line.words.size() < 2; word = take_word(ours)) {
             const bool verb = line.words.size() == 1;
             if (verb ? !has_verbs(line.words[0]) : find_command(word, "") == nullptr && !has_verbs(word)) break;
@@ -186,7 +245,9 @@ Result<CommandLine> parse(const std::vector<std::string>& args) {
     auto command = take_command(ours);
     if (!command) return std::unexpected(command.error());
     line.command = *command;
-    if (auto read = Reader(line, ours).read(); !read) return std::unexpected(read.error());
+    const auto read = Reader(line, ours).read();
+    if (dashes == args.end() && is_command_without_dashes(line)) return dashes_missing(line);
+    if (!read) return std::unexpected(read.error());
     if (dashes != args.end()) {
         // Words may look like flags there.
         auto& after = line.command->tail == Tail::command ? line.tail : line.words;
@@ -197,11 +258,9 @@ Result<CommandLine> parse(const std::vector<std::string>& args) {
 }
 
 bool wants_json(const std::vector<std::string>& args) {
-    const auto end = std::ranges::find(args, "--");
-    const char* variable = std::getenv("HOLDFAST_JSON");
-    const std::string_view text = variable == nullptr ? "" : variable;
-    return std::find(args.begin(), end, "--json") != end || text == "on" || text == "true" || text == "1" ||
-           text == "yes";
+    return parse_switch(early_value(args, opt::json)).value_or(false) || early_value(args, opt::format) == "json";
 }
+
+bool wants_shell(const std::vector<std::string>& args) { return early_value(args, opt::format) == "sh"; }
 
 }  // namespace holdfast::cli

@@ -25,4 +25,7 @@ struct CommandLine {
 /// Whether `args` ask for JSON, for errors that come before they are understood.
 [[nodiscard]] bool wants_json(const std::vector<std::string>& args);
 
+/// Whether `args` or the environment ask for `--format sh`, for errors that come before they are understood.
+[[nodiscard]] bool wants_shell(const std::vector<std::string>& args);
+
 }  // namespace holdfast::cli

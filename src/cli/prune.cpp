@@ -4,6 +4,7 @@
 #include "cli/context.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/signals.hpp"
+#include "client/limits.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +22,8 @@ constexpr std::array options{keep, dry_run, opt::reason, opt::holder};
 Result<int> run(Context& context) {
     const auto time = context.settings.duration(keep);
     if (!time) return std::unexpected(time.error());
+    const Prune any{*LockName::parse("any"), 1, context.holder().text, context.settings.text(opt::reason)};
+    if (auto error = client::beyond_limits(any)) return std::unexpected(std::move(*error));
     const StopOnSignal signals;
     const auto store = context.store();
     if (!store) return std::unexpected(store.error());

@@ -10,13 +10,21 @@
 
 namespace holdfast::cli {
 
-/// What to do about an error of this kind, in words that can be typed.
-[[nodiscard]] std::string hint_for(const Error& error);
+/// The flags of the command line that a suggested command needs, too: ` -s URL --config F`. Empty where they came from
+/// elsewhere, since they still do, and without a URL that may hold a secret.
+[[nodiscard]] std::string repeated_flags(const Settings& settings);
+
+/// What to do about an error of this kind, in words that can be typed. Without settings no flag is repeated.
+[[nodiscard]] std::string hint_for(const Error& error, const Settings* settings = nullptr);
+
+/// What `--format sh` prints when there is no lease: it ends a script that evaluates it with `status`, and leaves an
+/// interactive shell as it is.
+[[nodiscard]] std::string exit_for_eval(int status);
 
 /// What a command exits with when it was refused; `--if-held skip` and `--conflict-exit-code` count.
 [[nodiscard]] int exit_status(const Error& error, const Settings& settings);
 
 /// Tells people (standard error) or programs (one document on standard output) what went wrong.
-void report(const Error& error, Output& out, const std::optional<StoreInfo>& store);
+void report(const Error& error, Output& out, const std::optional<StoreInfo>& store, const Settings* settings = nullptr);
 
 }  // namespace holdfast::cli

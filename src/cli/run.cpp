@@ -2,6 +2,7 @@
 #include "cli/context.hpp"
 #include "cli/lease_environment.hpp"
 #include "cli/report.hpp"
+#include "cli/run_locks.hpp"
 #include "client/policy.hpp"
 #include "guards/run/supervisor.hpp"
 #include "holdfast/hold.hpp"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace holdfast::cli {
 namespace {
@@ -33,13 +35,6 @@ constexpr Option no_lock{"no-lock", '\0', Takes::nothing, "", "Run without a loc
 
 constexpr int holdfast_failed = 125;
 
-/// What is asked for, checked, before any store is touched.
-struct Plan {
-    std::vector<LockName> names;
-    std::vector<client::Terms> terms;  ///< One for each name.
-    milliseconds grace{0};
-};
-
 Result<milliseconds> grace_for(const Context& context, milliseconds shortest_ttl) {
     const auto asked = context.settings.duration(grace_option);
     if (!asked) return asked;
@@ -47,8 +42,9 @@ Result<milliseconds> grace_for(const Context& context, milliseconds shortest_ttl
     if (*asked > shortest_ttl / 2)
         return fail(
             Errc::usage,
-            fmt::format("a grace of {} is more than half of the ttl of {}: there would be no time left to renew",
-                        to_words(*asked), to_words(shortest_ttl)));
+            fmt::format(
+                "a grace of {} is more than half of the {} that a lease lasts: there would be no time left to work",
+                to_words(*asked), to_words(shortest_ttl)));
     return asked;
 }
 
@@ -60,6 +56,9 @@ Result<Plan> plan(const Context& context) {
     if (!more) return std::unexpected(more.error());
     plan.names.push_back(*name);
     plan.names.insert(plan.names.end(), more->begin(), more->end());
+    for (auto each = plan.names.begin(); each != plan.names.end(); ++each)
+        if (std::find(plan.names.begin(), each, *each) != each)
+            return fail(Errc::usage, "the same lock is asked for twice: " + each->text());
     if (context.line.tail.empty())
         return fail(Errc::usage, "run needs a command after --: holdfast run NAME -- CMD ARG...");
 
@@ -67,7 +66,7 @@ Result<Plan> plan(const Context& context) {
     for (const LockName& each : plan.names) {
         auto terms = context.settings.terms_for(each);
         if (!terms) return std::unexpected(terms.error());
-        shortest = std::min(shortest, terms->ttl.time());
+        shortest = std::min({shortest, terms->ttl.time(), terms->max_hold.value_or(Ttl::longest)});
         plan.terms.push_back(std::move(*terms));
     }
     const auto grace = grace_for(context, shortest);
@@ -82,7 +81,9 @@ public:
     Waiting(const Context& context, const guard::Signals& signals, bool waits)
         : context_(context), signals_(signals), waits_(waits) {}
 
-    std::stop_token stop() const { return stop_.get_token(); }
+    [[nodiscard]] WaitHooks hooks() {
+        return {stop_.get_token(), [this](const Error& conflict) { blocked(conflict); }};
+    }
 
     void blocked(const Error& conflict) {
         // Only who has to wait pays for a thread.
@@ -106,53 +107,6 @@ private:
     std::string seen_{"nobody yet"};
 };
 
-/// Leases of commands around this one that are still good: their locks are joined, not taken.
-Result<std::vector<InheritedLease>> joined_leases(Context& context, const Plan& plan,
-                                                  const std::vector<InheritedLease>& inherited) {
-    std::vector<InheritedLease> joined;
-    for (const InheritedLease& lease : inherited) {
-        if (std::ranges::find(plan.names, lease.name) == plan.names.end()) continue;
-        const auto stores = context.stores();
-        if (!stores) return std::unexpected(stores.error());
-        const auto status = stores->front()->inspect(lease.name, context.soon());
-        if (!status) return std::unexpected(status.error());
-        if (status->state == LockState::held && status->lease->lock_id == lease.as.lock_id) joined.push_back(lease);
-    }
-    return joined;
-}
-
-Result<HoldGroup> take(Context& context, const Plan& plan, const std::vector<InheritedLease>& joined,
-                       Waiting& waiting) {
-    const auto stores = context.stores();
-    if (!stores) return std::unexpected(stores.error());
-    std::vector<HoldTarget> targets;
-    for (std::size_t i = 0; i < plan.names.size(); ++i) {
-        if (std::ranges::find(joined, plan.names[i], &InheritedLease::name) != joined.end()) continue;
-        const client::Terms& terms = plan.terms[i];
-        HoldOptions options;
-        options.holder = context.holder();
-        options.operation = context.settings.given(opt::operation) ? context.settings.text(opt::operation)
-                                                                   : printable(context.line.tail.front());
-        options.reason = context.settings.text(opt::reason);
-        options.ttl = terms.ttl;
-        options.max_hold = terms.max_hold;
-        options.unless_held = terms.unless_held;
-        options.wait = terms.wait;
-        options.cancel = waiting.stop();
-        options.renew = terms.renew;
-        options.renew_from = RenewFrom::the_call;
-        options.renew_interval = std::min(terms.renew_interval.value_or(HoldOptions::forever),
-                                          guard::renew_interval(terms.ttl.time(), plan.grace));
-        options.time_to_stop = plan.grace;
-        options.observer = [&waiting](const HoldEvent& event) {
-            if (event.kind == HoldEventKind::blocked && event.cause) waiting.blocked(*event.cause);
-        };
-        options.clock = &context.clock;
-        for (Store* store : *stores) targets.push_back({store, plan.names[i], options});
-    }
-    return hold_all(std::move(targets));
-}
-
 std::string_view name_of(guard::Ending ending) {
     switch (ending) {
         case guard::Ending::child_exit: return "child_exit";
@@ -172,11 +126,35 @@ int status_of(const guard::Verdict& verdict) {
     }
 }
 
-std::string in_words(const Plan& plan, const guard::Verdict& verdict) {
-    const std::string name = printable(plan.names.front().text());
+std::string named(const std::vector<guard::Relative>& left_over) {
+    std::vector<std::string> names;
+    for (const auto& relative : left_over)
+        names.push_back(relative.pid == 0 ? relative.name
+                                          : fmt::format("{} (pid {})", printable(relative.name), relative.pid));
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// ` (joined)`, or with the names where only some of the locks were joined.
+std::string joined_words(const std::vector<HeldLease>& leases) {
+    std::vector<std::string> names;
+    for (const HeldLease& each : leases)
+        if (each.joined == Joined::yes) names.push_back(printable(each.lease.name.text()));
+    if (names.empty()) return "";
+    return names.size() == leases.size() ? " (joined)" : fmt::format(" (joined {})", fmt::join(names, ", "));
+}
+
+std::string in_words(const Plan& plan, const guard::Verdict& verdict, const std::vector<HeldLease>& leases) {
+    const std::string name = printable(plan.names.front().text()) + joined_words(leases);
     const std::string why = verdict.error ? ": " + printable(verdict.error->message) : "";
     switch (verdict.ending) {
-        case guard::Ending::lost: return fmt::format("{}: the lease was lost and the command was stopped{}", name, why);
+        case guard::Ending::lost:
+            if (!verdict.code && !verdict.signal) return fmt::format("{}: the command was not started{}", name, why);
+            if (!verdict.out_of_reach.empty())
+                return fmt::format("{}: the lease was lost, and what runs as another user could not be stopped: {}{}",
+                                   name, named(verdict.out_of_reach), why);
+            return fmt::format("{}: the lease was lost and the command was stopped{}{}", name,
+                               verdict.left_over.empty() ? "" : ", but still running: " + named(verdict.left_over),
+                               why);
         case guard::Ending::interrupted:
             return fmt::format("{}: stopped by signal {} before the command was started", name, *verdict.signal);
         case guard::Ending::not_runnable:
@@ -187,11 +165,8 @@ std::string in_words(const Plan& plan, const guard::Verdict& verdict) {
                                        : fmt::format("ended with status {}", *verdict.code);
     if (verdict.left_over.empty())
         return fmt::format("{}: {}{}{}", name, ended, verdict.error ? "; the lease was not released" : "", why);
-    std::vector<std::string> names;
-    for (const auto& relative : verdict.left_over)
-        names.push_back(fmt::format("{} (pid {})", printable(relative.name), relative.pid));
     return fmt::format("{}: {}, but left running: {}; the lease is not released and runs out by itself", name, ended,
-                       fmt::join(names, ", "));
+                       named(verdict.left_over));
 }
 
 json::Value number_or_null(const std::optional<int>& number) {
@@ -199,23 +174,30 @@ json::Value number_or_null(const std::optional<int>& number) {
 }
 
 /// The final word: one line on standard error, or one document.
-void conclude(Context& context, const Plan& plan, const guard::Verdict& verdict,
-              const std::vector<InheritedLease>& leases) {
+void conclude(Context& context, const Plan& plan, const guard::Verdict& verdict, const std::vector<HeldLease>& leases) {
     const int status = status_of(verdict);
-    if (!context.out.style().json) return context.out.note("holdfast: " + in_words(plan, verdict));
+    const bool is_plain_success = status == 0 && !verdict.error && verdict.left_over.empty();
+    if (!context.out.style().json) {
+        if (!is_plain_success || context.out.tells_success())
+            context.out.note("holdfast: " + in_words(plan, verdict, leases));
+        return;
+    }
     std::vector<json::Value> locks;
-    for (const InheritedLease& lease : leases)
+    for (const auto& [lease, joined] : leases)
         locks.push_back(json::Object()
                             .set("name", json::Value::text(lease.name.text()))
-                            .set("token", json::Value::number(std::uint64_t{std::stoull("0" + lease.token)}))
+                            .set("token", lease.token ? json::Value::number(lease.token->value) : json::Value())
                             .set("lock_id", json::Value::text(lease.as.lock_id.text()))
+                            .set("store_id", lease.store_id ? json::Value::text(lease.store_id->text()) : json::Value())
+                            .set("joined", json::Value::boolean(joined == Joined::yes))
                             .done());
     std::vector<json::Value> left_over;
     for (const auto& relative : verdict.left_over)
-        left_over.push_back(json::Object()
-                                .set("pid", json::Value::number(std::int64_t{relative.pid}))
-                                .set("name", json::Value::text(relative.name))
-                                .done());
+        left_over.push_back(
+            json::Object()
+                .set("pid", relative.pid == 0 ? json::Value() : json::Value::number(std::int64_t{relative.pid}))
+                .set("name", json::Value::text(relative.name))
+                .done());
     json::Object document;
     document.set("outcome", json::Value::text(name_of(verdict.ending)));
     document.set("exit_code", json::Value::number(std::int64_t{status}));
@@ -228,9 +210,11 @@ void conclude(Context& context, const Plan& plan, const guard::Verdict& verdict,
     document.set("left_over", json::Value::array(left_over));
     document.set("margin_ms",
                  verdict.margin ? json::Value::number(std::int64_t{verdict.margin->count()}) : json::Value());
-    document.set("error", verdict.error
-                              ? json::error_body(*verdict.error, hint_for(*verdict.error), context.info()).done()
-                              : json::Value());
+    document.set(
+        "error",
+        verdict.error
+            ? json::error_body(*verdict.error, hint_for(*verdict.error, &context.settings), context.info()).done()
+            : json::Value());
     context.out.document(document.done());
 }
 
@@ -238,8 +222,9 @@ guard::Job job_of(const Context& context, const Plan& plan, const std::vector<In
     guard::Job job;
     job.command = context.line.tail;
     job.grace = plan.grace;
+    job.mark = LockId::random().text();
     job.environment =
-        environment_with(leases, context.settings.store_for_child(),
+        environment_with(leases, job.mark, context.settings.store_for_child(),
                          context.settings.given(opt::store) && !context.settings.in_environment(opt::store));
     job.notice = [&context](const std::string& text) { context.out.note("holdfast: " + text); };
     return job;
@@ -250,7 +235,8 @@ Result<int> run_unguarded(Context& context, const Plan& plan) {
                              printable(plan.names.front().text())));
     const guard::Signals signals;
     const auto leases = inherited_leases();
-    const auto verdict = guard::supervise(job_of(context, plan, leases), nullptr, signals, context.clock);
+    if (!leases) return std::unexpected(leases.error());
+    const auto verdict = guard::supervise(job_of(context, plan, *leases), nullptr, signals, context.clock);
     conclude(context, plan, verdict, {});
     return status_of(verdict);
 }
@@ -263,9 +249,9 @@ Result<int> not_acquired(Context& context, const Error& error, std::optional<int
         if (signal)
             context.out.note(
                 fmt::format("holdfast: stopped by signal {} while waiting; the command was not started", *signal));
-        else if (skip)
+        else if (skip && context.out.tells_success())
             context.out.note("holdfast: skipped: " + printable(error.message));
-        else
+        else if (!skip)
             return std::unexpected(error);
         return status;
     }
@@ -275,59 +261,57 @@ Result<int> not_acquired(Context& context, const Error& error, std::optional<int
             .set("outcome", json::Value::text(outcome))
             .set("exit_code", json::Value::number(std::int64_t{status}))
             .set("child", json::Object().set("code", json::Value()).set("signal", json::Value()).done())
-            .set("error", json::error_body(error, hint_for(error), context.info()).done())
+            .set("error", json::error_body(error, hint_for(error, &context.settings), context.info()).done())
             .done());
     return status;
 }
 
 Result<int> run(Context& context) {
-    const auto planned = plan(context);
+    auto planned = plan(context);
     if (!planned) return std::unexpected(planned.error());
     if (context.settings.on(no_lock)) return run_unguarded(context, *planned);
+    const auto inherited = inherited_leases();
+    if (!inherited) return std::unexpected(inherited.error());
 
     const guard::Signals signals;
-    const auto inherited = inherited_leases();
-    auto joined = joined_leases(context, *planned, inherited);
-    if (!joined) return not_acquired(context, joined.error(), std::nullopt);
-
     const bool waits =
         std::ranges::any_of(planned->terms, [](const auto& terms) { return terms.wait > milliseconds{0}; });
     Waiting waiting(context, signals, waits);
-    std::optional<guard::Guarded> guarded;
-    if (joined->size() < planned->names.size()) {
-        auto watchdog = guard::Watchdog::start(planned->grace);
-        if (!watchdog) {
-            guard::Verdict verdict;
-            verdict.error = watchdog.error();
-            conclude(context, *planned, verdict, {});
-            return status_of(verdict);
-        }
-        auto taken = take(context, *planned, *joined, waiting);
-        const auto signal = waiting.finish();
-        if (!taken) return not_acquired(context, taken.error(), signal);
-        guarded.emplace(std::move(*taken), std::move(*watchdog));
-        if (signal) {
-            // The grant came in the same moment. Nobody is there any more to use it.
-            if (auto released = guarded->group.release(); !released) return std::unexpected(released.error());
-            return not_acquired(context, {Errc::lock_conflict, "stopped by a signal while waiting"}, signal);
-        }
+    auto watchdog = guard::Watchdog::start(planned->grace);
+    if (!watchdog) {
+        guard::Verdict verdict;
+        verdict.error = watchdog.error();
+        conclude(context, *planned, verdict, {});
+        return status_of(verdict);
+    }
+    const auto stores = context.stores();
+    if (!stores) return not_acquired(context, stores.error(), std::nullopt);
+    auto joined = join_outer(context, *planned, *stores, *inherited);
+    if (!joined) return not_acquired(context, joined.error(), std::nullopt);
+    const std::size_t joined_count = joined->size();
+    // How long a joined lease lasts is known only now.
+    const auto grace = grace_for(context, shortest_lease(*planned, *stores, *joined));
+    if (!grace) return not_acquired(context, grace.error(), std::nullopt);
+    planned->grace = *grace;
+    auto taken = take(context, *planned, *stores, *std::move(joined), waiting.hooks());
+    const auto signal = waiting.finish();
+    if (!taken) return not_acquired(context, taken.error(), signal);
+    guard::Guarded guarded{*std::move(taken), *std::move(watchdog)};
+    if (signal) {
+        // The grant came in the same moment. Nobody is there any more to use it.
+        if (auto released = guarded.group.release(); !released) return std::unexpected(released.error());
+        return not_acquired(context, {Errc::lock_conflict, "stopped by a signal while waiting"}, signal);
     }
 
-    std::vector<InheritedLease> leases;
-    for (const LockName& name : planned->names) {
-        const Hold* hold = guarded ? guarded->group.find(name) : nullptr;
-        if (hold != nullptr)
-            leases.push_back(
-                {name, hold->credentials(), std::to_string(hold->token().value), to_rfc3339(hold->lease().expires_at)});
-    }
-    const std::size_t own = leases.size();
-    for (const InheritedLease& lease : inherited)
-        if (std::ranges::find(leases, lease.name, &InheritedLease::name) == leases.end()) leases.push_back(lease);
-
-    const auto verdict =
-        guard::supervise(job_of(context, *planned, leases), guarded ? &*guarded : nullptr, signals, context.clock);
-    leases.erase(leases.begin() + static_cast<std::ptrdiff_t>(own), leases.end());
+    const auto leases = leases_of(guarded.group, joined_count, *planned, *stores);
+    const guard::Job job = job_of(context, *planned, leases_for_child(leases, *inherited));
+    const auto verdict = guard::supervise(job, &guarded, signals, context.clock);
     conclude(context, *planned, verdict, leases);
+    if (guarded.group.is_stuck()) {
+        // A call to the store has not come back, and may never. The lease is over for us, so nobody waits for it.
+        static_cast<void>(context.out.flush());
+        _exit(status_of(verdict));
+    }
     return status_of(verdict);
 }
 
@@ -349,8 +333,9 @@ constinit const Command run_command{"run",
                                     "the exit status is then 76. The same happens when holdfast itself is killed or "
                                     "stopped: a small watchdog process sees to it.\n\n"
                                     "CMD finds HOLDFAST_LOCK, HOLDFAST_LEASE, HOLDFAST_TOKEN, HOLDFAST_LOCK_ID and "
-                                    "HOLDFAST_EXPIRES_AT in its environment. "
-                                    "A holdfast command inside that asks for the same lock joins it.\n\n"
+                                    "HOLDFAST_EXPIRES_AT in its environment, and all of its leases in HOLDFAST_LEASES. "
+                                    "A holdfast command inside that asks for the same lock joins it: it neither waits "
+                                    "nor releases, and ends its own command when the lease is lost.\n\n"
                                     "Example: holdfast run migrate/prod --wait 5m -- ./migrate up",
                                     words,
                                     options,

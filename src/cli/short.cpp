@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 namespace holdfast {
@@ -16,14 +18,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Beside this program, as built and as installed.
-fs::path full_program() {
-    std::error_code none;
-    return (fs::read_symlink("/proc/self/exe", none).parent_path() / HOLDFAST_FULL_PROGRAM).lexically_normal();
+/// Where this program is. Absent without /proc, unless it was called by an absolute path: whatever is beside a relative
+/// one depends on the working folder, where anybody may have put it.
+std::optional<fs::path> this_program() {
+    std::error_code failed;
+    if (const fs::path program = fs::read_symlink("/proc/self/exe", failed); !failed && program.is_absolute())
+        return program;
+    // The kernel puts the path that was executed here.
+    const auto* const called = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    if (called == nullptr || called[0] != '/') return std::nullopt;
+    const fs::path program = fs::canonical(called, failed);
+    if (failed) return std::nullopt;
+    return program;
 }
 
 Error go_on_as_full_program(const std::vector<std::string>& args) {
-    const fs::path program = full_program();
+    const auto ours = this_program();
+    if (!ours)
+        return {
+            Errc::usage,
+            "this store needs the program holdfast-full, which is installed beside holdfast, and without /proc that "
+            "place is not known; call holdfast by its absolute path, or mount /proc"};
+    // As built and as installed.
+    const fs::path program = (ours->parent_path() / HOLDFAST_FULL_PROGRAM).lexically_normal();
     std::vector<char*> argv{program_invocation_name};
     for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
     argv.push_back(nullptr);

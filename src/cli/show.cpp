@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace holdfast::cli {
 namespace {
@@ -21,6 +22,17 @@ Colour colour_of(LockState state) {
 std::string expiry(const Lease& lease, Instant as_of) {
     return lease.expires_at > as_of ? "in " + to_words(lease.expires_at - as_of)
                                     : to_words(as_of - lease.expires_at) + " ago";
+}
+
+/// `numbers` and `what` stand for those of one event, or of several.
+std::string line_with(const AuditEvent& event, const std::string& numbers, const std::string& what) {
+    std::string text = fmt::format("{}  {}  {}  {}  {}  token {}", to_rfc3339(event.at), printable(event.name.text()),
+                                   numbers, what, who(event.holder), event.token.value);
+    if (!event.actor.empty()) text += fmt::format("  by {}", printable(Holder{event.actor, ""}.display()));
+    if (!event.reason.empty()) text += fmt::format("  ({})", printable(event.reason));
+    if (const auto from = event.details.find("from_holder"); from != event.details.end())
+        text += fmt::format("  from {}", printable(Holder{from->second, ""}.display()));
+    return text;
 }
 
 }  // namespace
@@ -95,13 +107,43 @@ void show_locks(Output& out, const std::vector<LockStatus>& locks) {
 }
 
 std::string line_of(const AuditEvent& event) {
-    std::string text = fmt::format("{}  {}  {}  {}  {}  token {}", to_rfc3339(event.at), printable(event.name.text()),
-                                   event.seq, name_of(event.kind), who(event.holder), event.token.value);
-    if (!event.actor.empty()) text += fmt::format("  by {}", printable(Holder{event.actor, ""}.display()));
-    if (!event.reason.empty()) text += fmt::format("  ({})", printable(event.reason));
-    if (const auto from = event.details.find("from_holder"); from != event.details.end())
-        text += fmt::format("  from {}", printable(Holder{from->second, ""}.display()));
-    return text;
+    return line_with(event, std::to_string(event.seq), std::string(name_of(event.kind)));
+}
+
+std::vector<std::string> lines_of(const std::vector<AuditEvent>& events) {
+    std::vector<std::string> lines;
+    for (const AuditEvent& event : events) lines.push_back(line_of(event));
+    return lines;
+}
+
+std::vector<std::string> folded_lines(const std::vector<AuditEvent>& events) {
+    struct Run {
+        const AuditEvent* first;
+        const AuditEvent* last;
+        std::size_t count = 1;
+    };
+    std::vector<Run> runs;
+    std::map<LockName, std::size_t> newest;  // Of each lock: events of others may stand between its own.
+    for (const AuditEvent& event : events) {
+        const auto found = newest.find(event.name);
+        Run* const open = found == newest.end() ? nullptr : &runs[found->second];
+        const bool goes_on = open != nullptr && event.kind == EventKind::renewed &&
+                             open->last->kind == EventKind::renewed && open->last->lock_id == event.lock_id;
+        if (goes_on) {
+            open->last = &event;
+            ++open->count;
+        } else {
+            newest[event.name] = runs.size();
+            runs.push_back({&event, &event});
+        }
+    }
+    std::vector<std::string> lines;
+    for (const Run& run : runs)
+        lines.push_back(run.count == 1 ? line_of(*run.first)
+                                       : line_with(*run.first, fmt::format("{}-{}", run.first->seq, run.last->seq),
+                                                   fmt::format("renewed {} times, last at {}", run.count,
+                                                               to_rfc3339(run.last->at))));
+    return lines;
 }
 
 }  // namespace holdfast::cli

@@ -30,4 +30,8 @@ void show_locks(Output& out, const std::vector<LockStatus>& locks);
 /// One event on one line.
 [[nodiscard]] std::string line_of(const AuditEvent& event);
 
+/// A line for each event, or one for all renewals of a lease that follow each other.
+[[nodiscard]] std::vector<std::string> lines_of(const std::vector<AuditEvent>& events);
+[[nodiscard]] std::vector<std::string> folded_lines(const std::vector<AuditEvent>& events);
+
 }  // namespace holdfast::cli

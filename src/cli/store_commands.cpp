@@ -13,9 +13,8 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr Option strict{
-    "strict", '\0', Takes::nothing,   "", "Fail with status 78 if any check fails or the grade is below A.",
-    "",       "",   From::environment};
+constexpr Option strict{"strict", '\0', Takes::nothing,   "", "Fail with status 78 also if the grade is below A.",
+                        "",       "",   From::environment};
 constexpr std::array doctor_options{strict};
 
 Result<int> run_doctor(Context& context) {
@@ -34,8 +33,9 @@ Result<int> run_doctor(Context& context) {
                                  out.coloured(finding.ok ? "ok  " : "FAIL", finding.ok ? Colour::green : Colour::red),
                                  printable(finding.name), printable(finding.detail)));
     }
-    const bool sound = info.grade == Grade::a && std::ranges::all_of(findings, &Finding::ok);
-    return context.settings.on(strict) && !sound ? row_of(Errc::store_unsafe).exit_status : 0;
+    const bool sound = std::ranges::all_of(findings, &Finding::ok);
+    const bool is_enough = info.grade == Grade::a || !context.settings.on(strict);
+    return sound && is_enough ? 0 : row_of(Errc::store_unsafe).exit_status;
 }
 
 constexpr Option print{"print", '\0', Takes::nothing,   "", "Print the schema instead, and touch nothing.",
@@ -100,7 +100,8 @@ constinit const Command doctor_command{
     "Is this store safe here? What does it promise?",
     "Looks at everything that the store's promise depends on and shows its grade. A: a grant survives a crash and a "
     "failover "
-    "of the store. B: a crash of processes only. C: a grant can be lost in normal operation. Changes nothing.",
+    "of the store. B: a crash of processes only. C: a grant can be lost in normal operation. Ends with status 78 if "
+    "any check fails. Changes nothing.",
     {},
     doctor_options,
     run_doctor};
@@ -108,9 +109,9 @@ constinit const Command doctor_command{
 constinit const Command init_command{"init",
                                      "",
                                      "Create the store now, or print its schema",
-                                     "The first use creates a store, so this is only for those who want it earlier, or "
-                                     "who let nobody but an administrator "
-                                     "create tables.",
+                                     "The first use creates a store, and the first change upgrades one that an older "
+                                     "version made. So this is only for those who want it earlier, or who let nobody "
+                                     "but an administrator create and alter tables.",
                                      {},
                                      init_options,
                                      run_init};

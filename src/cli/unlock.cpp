@@ -43,7 +43,13 @@ Result<int> run(Context& context) {
         error.holder = std::make_shared<const LockStatus>(*status);
         return std::unexpected(std::move(error));
     }
-    if (!*sure) return fail(Errc::usage, "not confirmed; nothing was changed");
+    if (!*sure) {
+        Error error{Errc::denied, fmt::format("you did not agree, so {} stays with {}", printable(name->text()),
+                                              who(status->lease->holder))};
+        error.hint = "nothing was changed";
+        error.holder = std::make_shared<const LockStatus>(*status);
+        return std::unexpected(std::move(error));
+    }
 
     // The lease that was shown, or the one that was named: never whatever is there by now.
     const Break request{*name, expected.value_or(status->lease->lock_id), context.holder().text,

@@ -1,17 +1,26 @@
 #include "client/lock_order.hpp"
 
+#include "client/store_identity.hpp"
+
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace holdfast::client {
 namespace {
 
 struct Entry {
     std::thread::id thread;  ///< Where the lock was asked for; a hold that moves to another thread stays there.
-    LockOrder::Key key;
+    const Store* store;      ///< Only compared: the store may be gone.
+    std::optional<StoreId> store_id;
+    LockName name;
 };
 
 struct Books {
@@ -25,10 +34,44 @@ Books& books() {
     return all;
 }
 
+std::vector<Entry> entries_of_this_thread() {
+    std::vector<Entry> own;
+    const std::scoped_lock lock(books().mutex);
+    for (const auto& [id, entry] : books().entries)
+        if (entry.thread == std::this_thread::get_id()) own.push_back(entry);
+    return own;
+}
+
+Result<void> check_wait(Store& store, const LockName& name, const Clock& clock) {
+    std::optional<StoreId> store_id;
+    for (const Entry& held : entries_of_this_thread()) {
+        if (held.store != &store && !store_id) {
+            const auto ids = identify(std::array{&store}, clock);
+            if (!ids) return std::unexpected(ids.error());
+            store_id = ids->front();
+        }
+        const bool same_store = held.store == &store || held.store_id == store_id;
+        if (same_store && held.name == name)
+            return fail(Errc::usage,
+                        fmt::format("this thread holds {} already and would wait for itself", name.text()));
+        if (same_store ? name < held.name : held.store_id && *store_id < *held.store_id)
+            return fail(Errc::usage,
+                        fmt::format("waiting for {} while holding {} can deadlock: take them together, or in "
+                                    "the order of their stores' ids and then of their names",
+                                    name.text(), held.name.text()));
+    }
+    return {};
+}
+
 }  // namespace
 
 LockOrder::Place::Place(Place&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
 LockOrder::Place::~Place() { leave(); }
+
+void LockOrder::Place::note(const StoreId& store_id) const {
+    const std::scoped_lock lock(books().mutex);
+    if (const auto entry = books().entries.find(id_); entry != books().entries.end()) entry->second.store_id = store_id;
+}
 
 void LockOrder::Place::leave() {
     if (id_ == 0) return;
@@ -36,22 +79,12 @@ void LockOrder::Place::leave() {
     books().entries.erase(std::exchange(id_, 0));
 }
 
-Result<LockOrder::Place> LockOrder::enter(const std::string& store, const LockName& name, bool waits) {
-    const Key key{store, name};
+Result<LockOrder::Place> LockOrder::enter(Store& store, const LockName& name, bool waits, const Clock& clock) {
+    if (waits)
+        if (auto allowed = check_wait(store, name, clock); !allowed) return std::unexpected(allowed.error());
     const std::scoped_lock lock(books().mutex);
-    for (const auto& [id, entry] : books().entries) {
-        if (!waits || entry.thread != std::this_thread::get_id()) continue;
-        if (entry.key == key)
-            return fail(Errc::usage,
-                        fmt::format("this thread holds {} already and would wait for itself", name.text()));
-        if (key < entry.key)
-            return fail(Errc::usage,
-                        fmt::format("waiting for {} while holding {} can deadlock: take them together, or in "
-                                    "the order of their names",
-                                    name.text(), entry.key.second.text()));
-    }
     const std::uint64_t id = books().next_id++;
-    books().entries.emplace(id, Entry{std::this_thread::get_id(), key});
+    books().entries.emplace(id, Entry{std::this_thread::get_id(), &store, std::nullopt, name});
     return Place(id);
 }
 

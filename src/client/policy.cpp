@@ -50,6 +50,25 @@ Error beyond(const LockName& name, std::string_view what, milliseconds wish, mil
                                      to_words(wish), name.text(), to_words(most), policy.match)};
 }
 
+std::optional<Error> contradiction(const Policy& policy) {
+    const auto error = [&](std::string_view why) {
+        return Error{Errc::config, fmt::format("the policy for \"{}\" contradicts itself: {}", policy.match, why)};
+    };
+    if (policy.ttl && policy.longest_ttl && *policy.ttl > *policy.longest_ttl) return error("ttl is above longest_ttl");
+    if (!policy.may_wait.value_or(true) && policy.wait.value_or(milliseconds{0}) > milliseconds{0})
+        return error("wait, and may_wait = false");
+    return std::nullopt;
+}
+
+/// When the caller names none. The default gives way to the limits, so that a policy that has nothing but limits
+/// refuses no caller that names no time.
+milliseconds usual_ttl(const Policy& policy) {
+    if (policy.ttl) return *policy.ttl;
+    const milliseconds most =
+        std::min(policy.longest_ttl.value_or(default_ttl), policy.longest_hold.value_or(default_ttl));
+    return std::min(default_ttl, most);
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> match_name(std::string_view pattern, std::string_view text) {
@@ -71,17 +90,24 @@ Result<Terms> terms_for(const LockName& name, const std::vector<Policy>& policie
         }
     }
 
-    const milliseconds ttl_time = wish.ttl.value_or(policy->ttl.value_or(default_ttl));
+    if (auto error = contradiction(*policy)) return std::unexpected(std::move(*error));
+    const milliseconds ttl_time = wish.ttl.value_or(usual_ttl(*policy));
     if (policy->longest_ttl && ttl_time > *policy->longest_ttl)
         return std::unexpected(beyond(name, "a ttl", ttl_time, *policy->longest_ttl, *policy));
     if (policy->longest_hold && wish.max_hold && *wish.max_hold > *policy->longest_hold)
         return std::unexpected(beyond(name, "a hold", *wish.max_hold, *policy->longest_hold, *policy));
+    const bool may_wait = policy->may_wait.value_or(true);
+    if (!may_wait && !wish.wait_is_usual && wish.wait.value_or(milliseconds{0}) > milliseconds{0})
+        return fail(Errc::usage, fmt::format("nobody waits for {}: the policy for \"{}\" has may_wait = false; try "
+                                             "again later, or ask with holdfast override request",
+                                             printable(name.text()), printable(policy->match)));
     const auto ttl = Ttl::of(ttl_time);
     if (!ttl) return std::unexpected(ttl.error());
 
     Terms terms{*ttl};
+    terms.longest_ttl = policy->longest_ttl;
     terms.max_hold = wish.max_hold ? wish.max_hold : policy->longest_hold;
-    terms.wait = wish.wait.value_or(policy->wait.value_or(milliseconds{0}));
+    if (may_wait) terms.wait = wish.wait.value_or(policy->wait.value_or(milliseconds{0}));
     terms.renew = policy->renew.value_or(true);
     terms.renew_interval = policy->renew_interval;
     terms.unless_held = wish.unless_held;

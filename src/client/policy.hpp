@@ -20,6 +20,7 @@ struct Policy {
     std::optional<bool> renew{};
     std::optional<std::chrono::milliseconds> renew_interval{};
     std::optional<std::chrono::milliseconds> wait{};  ///< When the caller names none. 0: fail fast.
+    std::optional<bool> may_wait{};                   ///< False: a caller that wants to wait is refused.
     /// Names that exclude it. The first `*` of one stands for what the first `*` of `match` matched, and so on.
     std::vector<std::string> unless_held{};
 };
@@ -28,13 +29,15 @@ struct Policy {
 struct Wish {
     std::optional<std::chrono::milliseconds> ttl{};
     std::optional<std::chrono::milliseconds> max_hold{};
-    std::optional<std::chrono::milliseconds> wait{};
+    std::optional<std::chrono::milliseconds> wait{};  ///< In the queue.
+    bool wait_is_usual = false;  ///< It is a default of the caller, and gives way to a policy with may_wait = false.
     std::vector<LockName> unless_held{};
 };
 
 /// What it gets.
 struct Terms {
     Ttl ttl;
+    std::optional<std::chrono::milliseconds> longest_ttl{};  ///< Also of what somebody else asks for.
     std::optional<std::chrono::milliseconds> max_hold{};
     std::chrono::milliseconds wait{0};
     bool renew = true;
@@ -44,7 +47,8 @@ struct Terms {
 
 inline constexpr std::chrono::milliseconds default_ttl{30'000};
 
-/// The terms for `name`, by the first policy that matches it. `usage` when the wish goes beyond them.
+/// The terms for `name`, by the first policy that matches it. `usage` when the wish goes beyond them, `config` when
+/// the policy contradicts itself.
 [[nodiscard]] Result<Terms> terms_for(const LockName& name, const std::vector<Policy>& policies, const Wish& wish);
 
 /// What each `*` of `pattern` stands for in `text`; empty optional if it does not match.

@@ -1,10 +1,11 @@
 #include "client/waiter.hpp"
 
+#include "base/jitter.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,6 @@ milliseconds poll_interval(const Acquire& request) {
     return std::clamp(request.ttl.time() / 4, milliseconds{20}, milliseconds{1000});
 }
 
-/// Anything from half of `most` on, so that waiters spread out.
-milliseconds jittered(milliseconds most, std::minstd_rand& random) {
-    return milliseconds{std::uniform_int_distribution<milliseconds::rep>(most.count() / 2, most.count())(random)};
-}
-
 /// How long who stands in line can be sure to find a lease that it was not told of: see `Asker`.
 milliseconds certainty(const Acquire& request) {
     return request.max_hold ? std::min(request.ticket->time(), *request.max_hold) : request.ticket->time();
@@ -38,10 +34,11 @@ Ttl ticket_ttl(const Acquire& request) {
 
 /// Sleeps until what was in the way may have gone, or it is time to look again. The lock, if it was handed on.
 std::optional<HandedOn> sleep_on(Store& store, const Acquire& request, const Error& obstacle, const Patience& patience,
-                                 const Clock& clock, std::minstd_rand& random) {
+                                 const Clock& clock) {
     const bool in_line = obstacle.holder && obstacle.holder->name == request.name;
     // Who stands in line is told by the store when its turn comes, and asks in between only to keep its place.
-    const milliseconds nap = jittered(in_line ? certainty(request) / 3 : poll_interval(request), random);
+    const milliseconds longest = in_line ? certainty(request) / 3 : poll_interval(request);
+    const milliseconds nap = base::random_between(longest / 2, longest);
     const Deadline until{std::min(patience.deadline.at, clock.boottime() + nap)};
     const std::stop_token& stop = patience.stop;
     if (obstacle.holder) {
@@ -156,7 +153,6 @@ Result<Granted> acquire_now(Store& store, const Acquire& request, const Clock& c
 }
 
 Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& clock, const Patience& patience) {
-    std::minstd_rand random(std::random_device{}());
     if (!request.ticket) request.ticket = ticket_ttl(request);
     Asker asker(store, std::move(request), clock);
 
@@ -166,13 +162,13 @@ Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& cloc
         const Error error = granted.error();
         const bool conflict = error.code == Errc::lock_conflict;
         if (!conflict && !worth_repeating(error.code)) return granted;
-        if (conflict && patience.blocked) patience.blocked(error);
+        if (patience.blocked) patience.blocked(error);
 
         if (patience.stop.stop_requested() || patience.deadline.passed(clock)) {
             if (auto left = asker.withdraw(); !left) return std::unexpected(left.error());
             return granted;
         }
-        auto handed_on = sleep_on(store, asker.request(), error, patience, clock, random);
+        auto handed_on = sleep_on(store, asker.request(), error, patience, clock);
         if (handed_on && patience.enough && time_left(handed_on->lock) >= *patience.enough)
             return Granted{{std::move(handed_on->lock), std::nullopt}, handed_on->seen_from, asker.request().as};
     }

@@ -13,9 +13,10 @@ namespace holdfast::client {
 
 /// How long to wait for a lock, and who can end the wait.
 struct Patience {
-    Deadline deadline{};                                   ///< Of the wait as a whole.
-    std::stop_token stop{};                                ///< Ends the wait at once.
-    std::function<void(const Error& conflict)> blocked{};  ///< Called whenever somebody else turns out to be first.
+    Deadline deadline{};     ///< Of the wait as a whole.
+    std::stop_token stop{};  ///< Ends the wait at once.
+    /// Called whenever the lock is not to be had yet: somebody else is first, or the store is away.
+    std::function<void(const Error& cause)> blocked{};
     /// For callers that renew at once: a lease that was handed on is taken as it is if so much of it is left. It may be
     /// as short as a place in the queue until it is renewed. Otherwise it is asked for once more, and lasts its ttl.
     std::optional<std::chrono::milliseconds> enough{};

@@ -1,5 +1,6 @@
 #include "json/value.hpp"
 
+#include "values/escapes.hpp"
 #include "values/text.hpp"
 
 #include <boost/json/serialize.hpp>
@@ -9,7 +10,8 @@ namespace holdfast::json {
 Value Value::text(std::string_view text) {
     // A path or a host name may hold any bytes, but a JSON document is UTF-8.
     const std::string safe = is_utf8(text) ? std::string(text) : printable(text);
-    return Value(boost::json::serialize(boost::json::string_view(safe)));
+    // People read documents on terminals, too: a character that would deceive them there stands as an escape.
+    return Value(with_unicode_escapes(boost::json::serialize(boost::json::string_view(safe))));
 }
 
 Value Value::number(std::int64_t number) { return Value(std::to_string(number)); }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-/// JSON as it is written. Values are put together, not looked into; reading is not this folder's work.
+/// JSON as it is written. Values are put together, not looked into.
 namespace holdfast::json {
 
 /// One JSON value, already in its written form.

@@ -18,13 +18,6 @@ constexpr std::size_t max_reason = 1024;
 constexpr std::size_t max_meta = 4096;
 constexpr std::size_t max_unless_held = 16;
 
-/// `14:02:11 UTC`, with the date when it was another day.
-std::string clock_time(Instant at, Instant now) {
-    const std::string text = to_rfc3339(at);
-    const bool today = std::chrono::floor<std::chrono::days>(at) == std::chrono::floor<std::chrono::days>(now);
-    return (today ? "" : text.substr(0, 10) + " ") + text.substr(11, 8) + " UTC";
-}
-
 std::string holding(const Lease& lease, Instant now) {
     std::string text =
         fmt::format("{} since {}", printable(lease.holder.display()), clock_time(lease.acquired_at, now));
@@ -49,6 +42,11 @@ std::optional<Error> too_long(std::string_view what, std::string_view text, std:
 std::optional<Error> bad_line(std::string_view what, std::string_view text, std::size_t limit) {
     if (has_control(text)) return Error{Errc::usage, fmt::format("the {} contains a control character", what)};
     return too_long(what, text, limit);
+}
+
+std::optional<Error> bad_time(std::string_view what, const std::optional<std::chrono::milliseconds>& longest) {
+    if (!longest || (*longest >= Ttl::shortest && *longest <= Ttl::longest)) return std::nullopt;
+    return Error{Errc::usage, fmt::format("a longest {} of {} ms is outside the limits", what, longest->count())};
 }
 
 std::optional<Error> bad_holder(const Holder& holder) {
@@ -82,9 +80,7 @@ struct Limits {
         if (auto error = bad_holder(r.holder)) return error;
         if (auto error = bad_line("operation", r.operation, max_operation)) return error;
         if (auto error = too_long("reason", r.reason, max_reason)) return error;
-        if (r.max_hold && (*r.max_hold < Ttl::shortest || *r.max_hold > Ttl::longest))
-            return Error{Errc::usage,
-                         fmt::format("a longest hold of {} ms is outside the limits", r.max_hold->count())};
+        if (auto error = bad_time("hold", r.max_hold)) return error;
         if (auto error = bad_exclusions(r.name, r.unless_held)) return error;
         return bad_meta(r.meta);
     }
@@ -105,6 +101,8 @@ struct Limits {
     }
     std::optional<Error> operator()(const Answer& r) const {
         if (r.actor.empty()) return Error{Errc::usage, "who answers must be named"};
+        if (auto error = bad_time("ttl", r.longest_ttl)) return error;
+        if (auto error = bad_time("hold", r.max_hold)) return error;
         if (auto error = bad_line("actor", r.actor, max_holder)) return error;
         return too_long("reason", r.reason, max_reason);
     }

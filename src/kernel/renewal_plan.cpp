@@ -19,10 +19,16 @@ Boottime RenewalPlan::deadline() const { return sent_at + granted - margin_of(gr
 
 Boottime RenewalPlan::next_attempt(Boottime failed_at) const {
     // A quarter of what is left: several tries fit, and a store that is down is not hammered.
-    const milliseconds left = std::max(deadline() - failed_at, milliseconds{0});
-    return failed_at + std::clamp(left / 4, milliseconds{20}, std::max(interval, milliseconds{20}));
+    return failed_at + std::clamp(time_left(failed_at) / 4, milliseconds{20}, std::max(interval, milliseconds{20}));
 }
 
-milliseconds RenewalPlan::call_timeout() const { return std::max(granted / 3, milliseconds{20}); }
+milliseconds RenewalPlan::call_timeout(Boottime now) const {
+    return std::max(std::min(granted / 3, time_left(now) / 2), milliseconds{20});
+}
+
+milliseconds RenewalPlan::time_left(Boottime now) const {
+    const Boottime stop_at = deadline() - time_to_stop;
+    return std::max((now < stop_at ? stop_at : deadline()) - now, milliseconds{0});
+}
 
 }  // namespace holdfast::kernel

@@ -9,9 +9,10 @@ namespace holdfast::kernel {
 
 /// What a holder knows of its own lease, on its own boot time.
 struct RenewalPlan {
-    std::chrono::milliseconds granted{0};   ///< How long the last answer lasts, by the store's clock.
-    std::chrono::milliseconds interval{0};  ///< Between renewals when all is well.
-    Boottime sent_at{};                     ///< Just before the request left that brought the last answer.
+    std::chrono::milliseconds granted{0};       ///< How long the last answer lasts, by the store's clock.
+    std::chrono::milliseconds interval{0};      ///< Between renewals when all is well.
+    Boottime sent_at{};                         ///< Just before the request left that brought the last answer.
+    std::chrono::milliseconds time_to_stop{0};  ///< How long before the deadline the work is told to stop.
 
     /// From here on the holder must act as if the lease were gone. Counted from before the request left
     /// and shortened by a margin for drift and scheduling, so it is over before the store lets anyone in.
@@ -21,8 +22,13 @@ struct RenewalPlan {
     [[nodiscard]] Boottime next_renewal() const { return sent_at + interval; }
     [[nodiscard]] Boottime next_attempt(Boottime failed_at) const;
 
-    /// How long one renewal call may take, so that a second one fits before the deadline.
-    [[nodiscard]] std::chrono::milliseconds call_timeout() const;
+    /// How long a renewal call that leaves at `now` may take, so that a second one fits in before the work is told to
+    /// stop.
+    [[nodiscard]] std::chrono::milliseconds call_timeout(Boottime now) const;
+
+private:
+    /// From `now` until the work is told to stop, or until the deadline if it has been.
+    [[nodiscard]] std::chrono::milliseconds time_left(Boottime now) const;
 };
 
 /// The share of a lease that its holder does not use.

@@ -160,9 +160,10 @@ public:
         end(Ending::transferred);
         asker.operation = previous.operation;
         asker.reason = pending->ask.reason;
-        asker.ttl = pending->ask.ttl;
+        asker.ttl = r.longest_ttl ? std::min(pending->ask.ttl, *r.longest_ttl) : pending->ask.ttl;
         asker.acquired_at = asker.renewed_at = now_;
-        asker.expires_at = expiry(now_, asker.ttl, std::nullopt);
+        if (r.max_hold) asker.max_until = now_ + *r.max_hold;
+        asker.expires_at = expiry(now_, asker.ttl, asker.max_until);
         hold(std::move(asker), pending->key_hash);
         record(EventKind::override_approved, next_.held->lease, r.actor, r.reason, from(previous));
         return granted();

@@ -46,6 +46,18 @@ const Backend* backend_of(std::string_view scheme) {
     return found == backends.end() ? nullptr : found;
 }
 
+/// `sqlite://var/x.db` would be a server called var. Taken as a path it would depend on the working folder, which
+/// nobody who writes slashes means.
+std::unexpected<Error> two_slashes(const base::Url& url) {
+    // What stands before an @ could be a password.
+    const bool showable = !url.place.empty() && url.place.find('@') == std::string::npos;
+    const std::string path = showable ? url.place : "var/lib/locks";
+    return fail(Errc::usage,
+                fmt::format("a {0} store has no server, so two slashes are one too many or one too few; write "
+                            "{0}:///{1} for an absolute path, or {0}:{1} for one in the working folder",
+                            url.scheme, path));
+}
+
 struct Address {
     Backend backend;
     base::Url url;
@@ -58,6 +70,7 @@ Result<Address> find(std::string_view text) {
     if (backend == nullptr)
         return fail(Errc::usage, fmt::format("no store is called \"{}\"; this build knows {}", url->scheme,
                                              fmt::join(known_schemes(), ", ")));
+    if (backend->module.empty() && url->has_authority) return two_slashes(*url);
     Backend found = *backend;
     if (!found.module.empty()) {
         const auto loaded = stores::load_module(found.module);
@@ -85,6 +98,11 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clo
                                 "with ?allow_lossy=on",
                                 info.url, fmt::join(info.reasons, "; ")));
     return store;
+}
+
+bool has_known_scheme(std::string_view url) {
+    const auto colon = url.find(':');
+    return colon != std::string_view::npos && backend_of(url.substr(0, colon)) != nullptr;
 }
 
 bool is_module(std::string_view url) {

@@ -1,7 +1,9 @@
 #include "values/text.hpp"
 
+#include "values/escapes.hpp"
 #include "values/hex.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +33,42 @@ std::size_t control_sequence(std::string_view text) {
     if (lead < 0x20 || lead == 0x7f) return 1;
     const bool c1 = lead == 0xc2 && text.size() > 1 && static_cast<std::uint8_t>(text[1]) < 0xa0;
     return c1 ? 2 : 0;
+}
+
+/// The code point of a well-formed sequence.
+char32_t code_point(std::string_view sequence) {
+    constexpr std::array<std::uint8_t, 5> lead_bits{0, 0x7f, 0x1f, 0x0f, 0x07};
+    char32_t code = static_cast<std::uint8_t>(sequence[0]) & lead_bits[sequence.size()];
+    for (const char byte : sequence.substr(1)) code = (code << 6U) | (static_cast<std::uint8_t>(byte) & 0x3fU);
+    return code;
+}
+
+/// Characters that show nothing, or change the order in which the text around them is shown: a reader would see
+/// something else than what is there. Unicode's Default_Ignorable_Code_Point, and the separators of lines, paragraphs
+/// and annotations.
+bool is_unseen(char32_t code) {
+    struct Range {
+        char32_t first;
+        char32_t last;
+    };
+    constexpr std::array unseen{
+        Range{0xad, 0xad},       Range{0x34f, 0x34f},   Range{0x61c, 0x61c},     Range{0x115f, 0x1160},
+        Range{0x17b4, 0x17b5},   Range{0x180b, 0x180f}, Range{0x200b, 0x200f},   Range{0x2028, 0x202e},
+        Range{0x2060, 0x206f},   Range{0x3164, 0x3164}, Range{0xfe00, 0xfe0f},   Range{0xfeff, 0xfeff},
+        Range{0xffa0, 0xffa0},   Range{0xfff0, 0xfffb}, Range{0x1bca0, 0x1bca3}, Range{0x1d173, 0x1d17a},
+        Range{0xe0000, 0xe0fff},
+    };
+    return std::ranges::any_of(unseen, [&](const Range& range) { return range.first <= code && code <= range.last; });
+}
+
+/// `\u202e`; above U+FFFF two of them, as in JSON.
+std::string unicode_escape(char32_t code) {
+    const auto unit = [](char32_t value) {
+        const std::array raw{static_cast<std::uint8_t>(value >> 8U), static_cast<std::uint8_t>(value & 0xffU)};
+        return "\\u" + to_hex(raw);
+    };
+    if (code <= 0xffff) return unit(code);
+    return unit(0xd800 + ((code - 0x10000) >> 10U)) + unit(0xdc00 + ((code - 0x10000) & 0x3ffU));
 }
 
 struct Unit {
@@ -106,6 +144,21 @@ std::string to_words(std::chrono::milliseconds time) {
     return two(s / 86400, "d", s % 86400 / 3600, "h");
 }
 
+std::string clock_time(Instant at, Instant now) {
+    const std::string text = to_rfc3339(at);
+    const bool today = std::chrono::floor<std::chrono::days>(at) == std::chrono::floor<std::chrono::days>(now);
+    return (today ? "" : text.substr(0, 10) + " ") + text.substr(11, 8) + " UTC";
+}
+
+std::string end_of(std::string_view text, std::size_t max_bytes) {
+    constexpr std::string_view ellipsis = "…";
+    if (text.size() <= max_bytes) return std::string(text);
+    text.remove_prefix(text.size() - (max_bytes - ellipsis.size()));
+    const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
+    while (!text.empty() && is_inside(text.front())) text.remove_prefix(1);
+    return std::string(ellipsis) + std::string(text);
+}
+
 std::string printable(std::string_view text) {
     std::string safe;
     while (!text.empty()) {
@@ -121,9 +174,22 @@ std::string printable(std::string_view text) {
                 safe += "\\x" + to_hex(raw);
             }
         } else {
-            safe += text.substr(0, length);
+            const char32_t code = code_point(text.substr(0, length));
+            safe += is_unseen(code) ? unicode_escape(code) : std::string(text.substr(0, length));
         }
         text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return safe;
+}
+
+std::string with_unicode_escapes(std::string_view text) {
+    std::string safe;
+    while (!text.empty()) {
+        const std::size_t length = std::max<std::size_t>(utf8_sequence(text), 1);
+        const std::string_view character = text.substr(0, length);
+        const char32_t code = code_point(character);
+        safe += control_sequence(character) > 0 || is_unseen(code) ? unicode_escape(code) : std::string(character);
+        text.remove_prefix(length);
     }
     return safe;
 }

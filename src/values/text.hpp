@@ -1,5 +1,6 @@
 #pragma once
 
+#include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 
 #include <chrono>
@@ -20,7 +21,14 @@ namespace holdfast {
 /// For people: `850 ms`, `24 s`, `5 min 30 s`, `2 h`, `3 d 4 h`.
 [[nodiscard]] std::string to_words(std::chrono::milliseconds time);
 
-/// Makes text safe to print on a terminal: control characters become `\n`, `\x1b`.
+/// For people: `14:02:11 UTC`, with the date when `now` is on another day.
+[[nodiscard]] std::string clock_time(Instant at, Instant now);
+
+/// At most `max_bytes` of UTF-8: the end of a longer text behind `…`, cut between two characters. The end of a path
+/// tells more than its beginning.
+[[nodiscard]] std::string end_of(std::string_view text, std::size_t max_bytes);
+
+/// Makes text safe to print on a terminal: control characters become `\n`, `\x1b`, invisible ones `\u202e`.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace holdfast

@@ -120,6 +120,8 @@ TEST(BadInput, NamesWhatMayHaveBeenMeant) {
 TEST(BadInput, IsADocumentAlsoWhenTheEnvironmentAsksForOne) {
     Sandbox box;
     EXPECT_EQ(box.run({"acquire", "a", "--nonsense"}, {{"HOLDFAST_JSON", "1"}}).code(), "E_USAGE");
+    for (const Args& args : std::vector<Args>{{"--help", "--json"}, {"--json", "run", "--help"}, {"help", "--json"}})
+        EXPECT_THAT(box.run(args).json().text("/help"), testing::HasSubstr("Usage: "));
 }
 
 }  // namespace

@@ -26,6 +26,15 @@ TEST(Bench, CountsPairsAndHandOversAndReleasesItsLocks) {
     EXPECT_EQ(box.run({"history", "--verify"}).status, 0);
 }
 
+TEST(Bench, AsksTheStoreAtLeastOnceHoweverLittleTimeItHas) {
+    Sandbox box;
+    box.environment["HOLDFAST_STORE"] = "sqlite:" + (box.root / "locks.db").string();
+    const Document found = box.run({"bench", "--clients", "2", "--time", "1ms", "--json"}).json();
+    EXPECT_GE(found.number("/one/release/count"), 1);
+    EXPECT_GE(found.number("/many/release/count"), 2) << "once for each client";
+    EXPECT_GE(found.number("/handover/count"), 1);
+}
+
 TEST(Bench, RefusesWhatItCannotMeasure) {
     Sandbox box;
     box.environment["HOLDFAST_STORE"] = "sqlite:" + (box.root / "locks.db").string();

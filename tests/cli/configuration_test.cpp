@@ -96,6 +96,17 @@ TEST_F(Configuration, AFileThatCannotBeReadIsAnErrorAndNotPassedOver) {
     EXPECT_EQ(box.run({"acquire", "a", "--json"}).code(), "E_CONFIG");
 }
 
+// Such as one into a file system that is not mounted now. The file of a folder above names another store.
+TEST_F(Configuration, ALinkThatLeadsNowhereIsAnErrorAndNotPassedOver) {
+    box.write(box.root / "holdfast.toml", "store = \"sqlite:above.db\"\n");
+    std::filesystem::create_symlink("not-there.toml", box.work / "holdfast.toml");
+    const auto refused = box.run({"acquire", "a", "--json"});
+    EXPECT_EQ(refused.status, 78);
+    EXPECT_EQ(refused.code(), "E_CONFIG");
+    EXPECT_THAT(refused.json().text("/error/message"), testing::HasSubstr((box.work / "holdfast.toml").string()));
+    EXPECT_FALSE(std::filesystem::exists(box.root / "above.db"));
+}
+
 TEST_F(Configuration, AStoreInTheFileIsTheSameFromEveryFolder) {
     box.write(box.work / "holdfast.toml", "store = \"sqlite:locks.db\"\n");
     ASSERT_EQ(box.run({"acquire", "a", "--ttl", "1h"}).status, 0);
@@ -120,6 +131,74 @@ TEST_F(Configuration, TheStoresAddressCanStandInAFileOfItsOwn) {
                   .status,
               0);
     EXPECT_TRUE(std::filesystem::exists(box.work / "direct.db"));
+}
+
+TEST_F(Configuration, ASecretIsLookedForBesideTheFileThatNamesIt) {
+    const auto deep = box.work / "deep";
+    std::filesystem::create_directories(deep);
+    box.write(box.work / "first", "lo\n");
+    box.write(box.work / "second", "cks");
+    box.write(deep / "first", "wrong\n");
+    box.write(deep / "second", "wrong\n");
+    const std::string text = "store = \"sqlite:${file:first}${file:second}.db\"\n";
+    box.write(box.work / "holdfast.toml", text);
+    const std::string script = "cd deep && '" + box.program + "' acquire \"$@\" -q >/dev/null";
+    EXPECT_EQ(box.run_program({"/bin/sh", "-c", script, "sh", "a", "--ttl", "1h"}).status, 0) << "found";
+    EXPECT_TRUE(std::filesystem::exists(box.work / "locks.db"));
+    EXPECT_EQ(box.run_program({"/bin/sh", "-c", script, "sh", "a", "--config", "../holdfast.toml"}).status, 75)
+        << "named from another folder, it is the same store";
+    EXPECT_EQ(box.run({"acquire", "a"}).status, 75);
+}
+
+TEST_F(Configuration, AnEmptySecretIsNone) {
+    box.write(box.work / "holdfast.toml", "store = \"sqlite:locks${file:secret}.db\"\n");
+    for (const char* nothing : {"", "\n", "\r\n", "\n\n"}) {
+        box.write(box.work / "secret", nothing);
+        for (const Environment& environment : {Environment{}, Environment{{"HOLDFAST_STORE_FILE", "secret"}}}) {
+            const auto refused = box.run({"acquire", "a", "--json"}, environment);
+            EXPECT_EQ(refused.status, 78);
+            EXPECT_EQ(refused.code(), "E_CONFIG");
+            EXPECT_THAT(refused.json().text("/error/message"), testing::HasSubstr("secret"));
+        }
+    }
+    EXPECT_FALSE(std::filesystem::exists(box.work / "locks.db"));
+    EXPECT_FALSE(std::filesystem::exists(box.state));
+    // A line's end belongs to the file, white space in front of it to the secret.
+    box.write(box.work / "secret", "1\r\n");
+    EXPECT_EQ(box.run({"acquire", "a"}).status, 0);
+    EXPECT_TRUE(std::filesystem::exists(box.work / "locks1.db"));
+}
+
+// What is read only in part may lack the policy that stands at its end.
+TEST_F(Configuration, AFileIsReadWholeOrNotAtAll) {
+    const std::size_t most = 1 << 20;
+    const std::string begin = "operation = \"x\"\n";
+    const std::string end = "\nreason = \"last\"\n";
+    const auto padded = [&](std::size_t size) {
+        return begin + std::string(size - begin.size() - end.size(), '#') + end;
+    };
+    for (const std::size_t size : {std::size_t{70'000}, most - 1, most}) {
+        box.write(box.work / "holdfast.toml", padded(size));
+        const auto read = box.run({"acquire", std::to_string(size), "--json"}).json();
+        EXPECT_EQ(read.text("/operation") + read.text("/reason"), "xlast") << size;
+    }
+    const auto expect_too_large = [&](const Args& args, const Environment& environment) {
+        const auto refused = box.run(args, environment);
+        EXPECT_EQ(refused.status, 78);
+        EXPECT_EQ(refused.code(), "E_CONFIG");
+        EXPECT_THAT(refused.json().text("/error/message"), testing::HasSubstr("large is larger than 1 MiB"));
+    };
+    for (const std::size_t size : {most + 1, 2 * most}) {
+        box.write(box.work / "holdfast.toml", "");
+        box.write(box.work / "large", padded(size));
+        expect_too_large({"acquire", "a", "--json", "--config", "large"}, {});
+        expect_too_large({"acquire", "a", "--json"}, {{"HOLDFAST_STORE_FILE", "large"}});
+        box.write(box.work / "holdfast.toml", "store = \"sqlite:${file:large}\"\n");
+        expect_too_large({"acquire", "a", "--json"}, {});
+        box.write(box.work / "holdfast.toml", padded(size));
+        EXPECT_THAT(box.run({"acquire", "a", "--json"}).json().text("/error/message"),
+                    testing::HasSubstr("holdfast.toml is larger than 1 MiB"));
+    }
 }
 
 TEST_F(Configuration, WithoutAnyTheStoreIsInTheUsersStateFolder) {

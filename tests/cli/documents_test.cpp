@@ -2,6 +2,7 @@
 // table of commands leaves nothing of it out.
 #include "cli/command.hpp"
 #include "sandbox.hpp"
+#include "support/isolation.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -141,7 +142,7 @@ TEST(Documents, TheScriptsAndTheManualAreWellFormed) {
     box.write(box.root / "bash", box.run({"completion", "bash"}).out);
     EXPECT_EQ(box.run_program({"/bin/bash", "-n", (box.root / "bash").string()}).err, "");
     box.write(box.root / "man", box.run({"help", "--man"}).out);
-    if (!std::filesystem::exists("/usr/bin/groff")) GTEST_SKIP() << "groff is not installed";
+    if (!std::filesystem::exists("/usr/bin/groff")) GTEST_SKIP() << tests::not_here << "groff is not installed";
     const auto formatted = box.run_program({"/usr/bin/groff", "-man", "-Tascii", "-ww", (box.root / "man").string()});
     EXPECT_EQ(formatted.err, "");
 }

@@ -1,6 +1,7 @@
 // Asking for a lock and answering.
 #include "sandbox.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -13,6 +14,15 @@ protected:
     Sandbox box;
     Document grant = box.run({"acquire", "a", "--holder", "first", "--ttl", "1h", "--json"}).json();
 
+    /// An asker that was stopped before it could hear that it has the lock.
+    Running approved_while_stopped(const std::string& ttl) {
+        auto asker = box.start({"override", "request", "a", "--wait", "1m", "--ttl", ttl});
+        EXPECT_TRUE(eventually([&] { return is_asked(); }));
+        asker.signal(SIGSTOP);
+        EXPECT_TRUE(eventually([&] { return asker.is_stopped(); }));
+        EXPECT_EQ(box.run({"override", "approve", "a"}).status, 0);
+        return asker;
+    }
     bool is_asked() { return box.run({"status", "a", "--json"}).json().has("/override"); }
 };
 
@@ -76,6 +86,41 @@ TEST_F(OverrideFlow, AnAskerThatIsStoppedWithdrawsItsRequest) {
     asker.signal(SIGTERM);
     EXPECT_EQ(asker.wait().status, 128 + SIGTERM);
     EXPECT_FALSE(is_asked());
+}
+
+TEST_F(OverrideFlow, ADeniedAskerIsToldByWhomAndWhy) {
+    auto asker = box.start({"override", "request", "a", "--wait", "1m"});
+    ASSERT_TRUE(eventually([&] { return is_asked(); }));
+    ASSERT_EQ(box.run({"override", "deny", "a", "--holder", "carla", "-m", "not before noon"}).status, 0);
+    const auto no = asker.wait();
+    EXPECT_EQ(no.status, 77);
+    EXPECT_EQ(no.out, "");
+    EXPECT_THAT(no.err, testing::HasSubstr("holdfast: E_DENIED: carla denied the request for a: not before noon\n"));
+    EXPECT_THAT(no.err, testing::HasSubstr("  first goes on; "));
+    EXPECT_THAT(no.err, testing::Not(testing::HasSubstr("doctor")));
+}
+
+TEST_F(OverrideFlow, ASecondAskerIsToldWhereToLook) {
+    ASSERT_EQ(box.run({"override", "request", "a"}).status, 0);
+    const auto second = box.run({"override", "request", "a"});
+    EXPECT_EQ(second.status, 77);
+    EXPECT_THAT(second.err, testing::HasSubstr("holdfast override list"));
+}
+
+// A lease that nobody takes must not keep the lock from everybody else.
+TEST_F(OverrideFlow, AnAskerThatWasStoppedWhenItWasApprovedAndThenEndedGivesTheLockBack) {
+    auto asker = approved_while_stopped("1h");
+    asker.signal(SIGTERM);
+    asker.signal(SIGCONT);
+    EXPECT_EQ(asker.wait().status, 128 + SIGTERM);
+    EXPECT_EQ(box.run({"acquire", "a"}).status, 0);
+}
+
+TEST_F(OverrideFlow, AnAskerThatWasKilledWhenItWasApprovedHoldsTheLockForOneTtl) {
+    auto asker = approved_while_stopped("300ms");
+    asker.signal(SIGKILL);
+    EXPECT_EQ(asker.wait().status, 128 + SIGKILL);
+    EXPECT_EQ(box.run({"acquire", "a", "--wait", "30s"}).status, 0);
 }
 
 TEST_F(OverrideFlow, AFreeLockNeedsNoRequest) {

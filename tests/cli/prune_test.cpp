@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace holdfast::cli_test {
 namespace {
 
@@ -45,6 +49,35 @@ TEST_F(PruneCommand, ADryRunOnlyCounts) {
     const auto counted = box.run({"prune", "--keep", "0", "--dry-run", "--json"}).json();
     EXPECT_EQ(counted.number("/pruned"), 5);
     EXPECT_TRUE(counted.yes("/dry_run"));
+    EXPECT_EQ(verified(), 7);
+}
+
+// Others hold the gate, so that the signal comes while there is work left.
+TEST_F(PruneCommand, ThatIsInterruptedEndsWithTheSignalsStatusAndWhatItDidIsWhole) {
+    const std::filesystem::path gate = box.state / "holdfast" / "holdfast.db-gate";
+    const int fd = open(gate.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(fd, 0) << gate;
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    auto pruning = box.start({"prune", "--keep", "0", "--json"});
+    // The database too: until it has become the program, it has this test's own descriptor of the gate.
+    ASSERT_TRUE(
+        eventually([&] { return pruning.has_open(box.state / "holdfast" / "holdfast.db") && pruning.has_open(gate); }));
+    pruning.signal(SIGTERM);
+    ASSERT_TRUE(eventually([&] { return !pruning.has_pending(SIGTERM); }));
+    moment();
+    close(fd);
+    const auto ended = pruning.wait();
+    EXPECT_EQ(ended.status, 128 + SIGTERM);
+    EXPECT_EQ(ended.json().number("/pruned"), 5) << "the batch that was under way was finished";
+    EXPECT_EQ(verified(), 3);
+}
+
+TEST_F(PruneCommand, WhoseActorIsRefusedSaysSo) {
+    const auto refused = box.run({"prune", "--keep", "0", "--holder", std::string(2000, 'x'), "--json"});
+    EXPECT_EQ(refused.status, 64);
+    EXPECT_EQ(refused.code(), "E_USAGE");
     EXPECT_EQ(verified(), 7);
 }
 

@@ -1,5 +1,7 @@
 #include "sandbox.hpp"
 
+#include "support/time_limit.hpp"
+
 #include <boost/json.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,6 +29,8 @@ std::string content(const fs::path& path) {
 
 /// In the child, between fork and exec: only calls that are safe there.
 [[noreturn]] void become(const char* folder, char* const* argv, char* const* envp, int out, int err) {
+    // Who runs the tests in the background ignores signals that they are about.
+    for (const int each : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) signal(each, SIG_DFL);
     const int nothing = open("/dev/null", O_RDONLY);
     if (dup2(nothing, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 ||
         chdir(folder) != 0)
@@ -98,10 +102,34 @@ Running::~Running() {
 }
 
 void Running::signal(int number) const { kill(pid_, number); }
+bool Running::is_stopped() const {
+    const std::string stat = content(fmt::format("/proc/{}/stat", pid_));
+    return stat.find(") T ") != std::string::npos;
+}
+
+bool Running::has_pending(int number) const {
+    const std::string status = content(fmt::format("/proc/{}/status", pid_));
+    const auto at = status.find("ShdPnd:");
+    const auto mask = at == std::string::npos ? 0 : std::stoull(status.substr(at + 7), nullptr, 16);
+    return (mask >> (number - 1) & 1) != 0;
+}
+
+bool Running::has_open(const fs::path& path) const {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid_), ignored))
+        if (fs::read_symlink(entry.path(), ignored) == path) return true;
+    return false;
+}
+
 std::string Running::out() const { return content(out_); }
 std::string Running::err() const { return content(err_); }
 
 Ended Running::wait() {
+    if (!tests::ends_in_time(pid_)) {
+        ADD_FAILURE() << tests::command_line_of(pid_) << "\ndid not end in time; it is killed. Standard error so far:\n"
+                      << err();
+        kill(pid_, SIGKILL);
+    }
     int waited = 0;
     waitpid(std::exchange(pid_, 0), &waited, 0);
     return {status_of(waited), out(), err()};
@@ -163,9 +191,33 @@ Ended Sandbox::run(const Args& args, const Environment& more) { return start(arg
 Ended Sandbox::run_program(const Args& args, const Environment& more) { return spawn(args, more).wait(); }
 Running Sandbox::start_program(const Args& args, const Environment& more) { return spawn(args, more); }
 
+Ended Sandbox::run_on_terminal(const Args& args, const std::string& typed, Screen shown) {
+    const int keyboard = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    EXPECT_TRUE(keyboard >= 0 && grantpt(keyboard) == 0 && unlockpt(keyboard) == 0);
+    const std::string terminal = ptsname(keyboard);
+    // Kept open, so that what was written can still be read when the program has ended.
+    const int screen = open(terminal.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    EXPECT_EQ(::write(keyboard, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
+    std::string script = fmt::format(R"(exec "$0" "$@" <{})", terminal);
+    if (shown != Screen::nothing) script += " 2>" + terminal;
+    if (shown == Screen::all) script += " >" + terminal;
+    Args command{"/usr/bin/timeout", "20", "/bin/sh", "-c", script, program};
+    command.insert(command.end(), args.begin(), args.end());
+    Ended ended = run_program(command);
+    fcntl(keyboard, F_SETFL, O_NONBLOCK);
+    std::string page(1 << 16, '\0');
+    for (ssize_t size = 0; (size = read(keyboard, page.data(), page.size())) > 0;)
+        ended.err.append(page, 0, static_cast<std::size_t>(size));
+    close(screen);
+    close(keyboard);
+    return ended;
+}
+
 void Sandbox::write(const fs::path& path, std::string_view text) const {
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
+    // Whatever the umask is: a configuration that others can write is refused.
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
 }
 
 std::map<std::string, std::string> Sandbox::files() const {

@@ -59,8 +59,15 @@ public:
 
     [[nodiscard]] pid_t pid() const { return pid_; }
     void signal(int number) const;
+    /// Whether a signal has stopped it, as /proc says.
+    [[nodiscard]] bool is_stopped() const;
+    /// Whether `number` was sent and has not been taken yet.
+    [[nodiscard]] bool has_pending(int number) const;
+    /// Whether it has opened the file at `path`.
+    [[nodiscard]] bool has_open(const std::filesystem::path& path) const;
     [[nodiscard]] std::string out() const;
     [[nodiscard]] std::string err() const;
+    /// Waits for the end. One that never comes fails the test after a minute, and the program is killed.
     [[nodiscard]] Ended wait();
 
 private:
@@ -89,6 +96,12 @@ public:
     /// Runs any other program.
     [[nodiscard]] Ended run_program(const Args& args, const Environment& more = {});
     [[nodiscard]] Running start_program(const Args& args, const Environment& more = {});
+
+    /// What the screen of a terminal shows: messages (standard error), output, too, or nothing.
+    enum class Screen { messages, all, nothing };
+    /// Runs the program with a terminal as standard input and error, on which `typed` was typed. What the screen shows
+    /// is in `err`. It is ended after 20 s.
+    [[nodiscard]] Ended run_on_terminal(const Args& args, const std::string& typed, Screen screen = Screen::messages);
 
     void write(const std::filesystem::path& path, std::string_view text) const;
     /// Every file below the root but the outputs, by path, with its content. The index of SQLite's log has none: it is

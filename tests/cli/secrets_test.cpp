@@ -108,5 +108,42 @@ TEST(Secrets, TextFromOthersCannotDriveATerminal) {
     }
 }
 
+// U+202E turns the rest of a line around, and U+200B shows nothing: two different names would look alike.
+TEST(Secrets, TextFromOthersLooksLikeWhatItIs) {
+    Sandbox box;
+    const std::string odd = "a\xe2\x80\xae\xe2\x80\x8b";
+    const auto grant = box.run({"acquire", odd, "-m", odd, "--operation", odd, "--holder", odd, "--user", odd});
+    ASSERT_EQ(grant.status, 0) << grant.err;
+    EXPECT_THAT(grant.out, Not(HasSubstr("\xe2\x80")));
+    ASSERT_EQ(box.run({"override", "request", odd, "-m", odd, "--holder", odd, "-q"}).status, 0);
+    for (const Args& args : std::vector<Args>{{"status"},
+                                              {"status", odd},
+                                              {"history"},
+                                              {"acquire", odd},
+                                              {"override", "list"},
+                                              {"run", odd, "--", "true"},
+                                              {"run", "b", "--unless-held", odd, "--", "true"},
+                                              {"check", odd, "--token", "1"},
+                                              {"release", odd, "--lease", odd},
+                                              {"acquire", "b", "--ttl", odd},
+                                              {"acquire", "b", "--config", odd},
+                                              {"acquire", "b", "--store", "sqlite:/dev/null/" + odd},
+                                              {"acquire", "b", "--" + odd},
+                                              {odd},
+                                              {"help", odd},
+                                              {"init", "--store", "file:" + odd},
+                                              {"doctor", "--store", "file:" + odd},
+                                              {"status", "-v", "--store", "file:" + odd},
+                                              {"unlock", odd, "--yes", "--holder", odd, "-m", odd},
+                                              {"status", odd}})
+        for (const bool json : {false, true}) {
+            Args all = args;
+            if (json) all.insert(all.begin(), "--json");
+            const auto ended = box.run(all);
+            EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("\xe2\x80"))) << args[0] << json;
+        }
+    EXPECT_EQ(box.run({"status", odd, "--json"}).json().text("/name"), odd) << "for programs it is the same text";
+}
+
 }  // namespace
 }  // namespace holdfast::cli_test

@@ -1,14 +1,18 @@
 // Goal: the static program does by itself what it can, and says what it lacks for the rest. Method: a copy of it with
 // nothing beside it.
 #include "cli/sandbox.hpp"
+#include "support/isolation.hpp"
 
 #include <gmock/gmock.h>
+
+#include <unistd.h>
 
 namespace holdfast::cli_test {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 class ShortProgram : public testing::Test {
 protected:
@@ -39,8 +43,10 @@ TEST_F(ShortProgram, AloneSaysWhichProgramServesTheOthers) {
 }
 
 TEST_F(ShortProgram, AloneNamesAUserByNumberWhomNoFileLists) {
+    if (box_.run_program({"/usr/bin/unshare", "--user", "--map-user=42424242", "/bin/true"}).status != 0)
+        GTEST_SKIP() << tests::not_here << "no process can have a user namespace";
     const auto ended = box_.run_program({"/usr/bin/unshare", "--user", "--map-user=42424242", box_.program, "acquire",
-                                         "a", "--json", "--store", "memory:"});
+                                         "a", "--json", "--store", "file:locks"});
     EXPECT_EQ(ended.status, 0) << ended.err;
     EXPECT_THAT(ended.out, HasSubstr(":42424242:"));
 }
@@ -51,6 +57,54 @@ TEST_F(ShortProgram, GoesOnAsTheOtherWithTheWholeCommandLine) {
     fs::permissions(other, fs::perms::owner_all);
     const auto ended = box_.run({"status", "a b", "--store", "redis://:secret@127.0.0.1:1/0"});
     EXPECT_EQ(ended.out, "[status][a b][--store][redis://:secret@127.0.0.1:1/0]");
+}
+
+/// The program in the sandbox as its whole world, in which there is no /proc.
+class WithoutProc : public ShortProgram {
+protected:
+    void SetUp() override {
+        ShortProgram::SetUp();
+        if (IsSkipped()) return;
+        if (geteuid() != 0) chroot_.insert(chroot_.begin(), {"/usr/bin/unshare", "--user", "--map-root-user"});
+        if (run({"/bin/holdfast", "version"}).status != 0) GTEST_SKIP() << "no chroot and no user namespace here";
+        // It is no program at all, so that trying to run it has an error of its own.
+        for (const fs::path& folder : {box_.root / "libexec", box_.root / "trap" / "libexec"}) {
+            box_.write(folder / "holdfast-full", "x");
+            fs::permissions(folder / "holdfast-full", fs::perms::owner_all);
+        }
+        fs::create_directories(box_.root / "trap" / "work");
+        fs::copy_file(box_.program, box_.root / "trap" / "work" / "holdfast");
+    }
+
+    Ended run(const Args& args) {
+        Args command = chroot_;
+        command.insert(command.end(), args.begin(), args.end());
+        return box_.run_program(command, {{"HOME", "/home"}, {"XDG_STATE_HOME", "/state"}, {"XDG_CONFIG_HOME", ""}});
+    }
+
+    Args chroot_{"/usr/sbin/chroot", box_.root.string()};
+};
+
+TEST_F(WithoutProc, NothingIsRunThatStandsBesideTheWorkingFolder) {
+    const auto called = [&](const std::string& program) {
+        return run({program, "status", "a", "--store", "redis://127.0.0.1:1/0"});
+    };
+    const auto absolute = called("/bin/holdfast");
+    EXPECT_EQ(absolute.status, 64);
+    EXPECT_THAT(absolute.err, HasSubstr("/libexec/holdfast-full, which cannot be run: Exec format error"));
+    const auto relative = called("trap/work/holdfast");
+    EXPECT_EQ(relative.status, 64);
+    EXPECT_THAT(relative.err, HasSubstr("absolute path"));
+    EXPECT_THAT(relative.err, Not(HasSubstr("Exec format error")));
+}
+
+TEST_F(WithoutProc, LocksWorkAndErrorsAreSensible) {
+    for (const std::string store : {"sqlite:/locks.db", "file:/locks"}) {
+        const auto granted = run({"/bin/holdfast", "run", "a", "--store", store, "--", "/bin/holdfast", "version"});
+        EXPECT_EQ(granted.status, 0) << granted.err;
+        EXPECT_THAT(granted.err, HasSubstr("without /proc only the command's process group can be ended")) << store;
+        EXPECT_EQ(run({"/bin/holdfast", "doctor", "--store", store}).status, 0) << store;
+    }
 }
 
 TEST_F(ShortProgram, TakesNoIndexOfALogForCurrentThatOthersLeft) {

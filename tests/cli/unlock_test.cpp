@@ -1,5 +1,6 @@
 // Taking a lock away: never without being asked twice, never from anybody but the one that was shown.
 #include "sandbox.hpp"
+#include "support/isolation.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +21,8 @@ TEST_F(Unlock, NobodyIsBrokenWithoutAYesWhereNobodyCanBeAsked) {
     EXPECT_EQ(refused.status, 64);
     EXPECT_EQ(refused.code(), "E_USAGE");
     EXPECT_THAT(refused.err, testing::HasSubstr("victim"));
+    EXPECT_THAT(refused.json().text("/error/message"), testing::HasSubstr("--yes"));
+    EXPECT_EQ(refused.json().text("/error/holder/holder"), "victim");
     EXPECT_EQ(holder(), grant.text("/lock_id"));
 }
 
@@ -53,16 +56,18 @@ TEST_F(Unlock, AFreeLockCannotBeBroken) {
     EXPECT_EQ(box.run({"unlock", "other", "--yes"}).status, 79);
 }
 
-// `script` gives the program a terminal to ask on.
 TEST_F(Unlock, OnATerminalOnlyAYesBreaks) {
-    if (!std::filesystem::exists("/usr/bin/script")) GTEST_SKIP() << "script(1) is not installed";
-    const std::string command = std::string("'") + HOLDFAST_PROGRAM + "' unlock a";
-    const auto answer = [&](const std::string& text) {
-        return box.run_program({"/bin/sh", "-c", "echo " + text + " | script -qec \"" + command + "\" /dev/null"});
-    };
-    EXPECT_NE(answer("n").status, 0);
+    for (const char* no : {"n\n", "\n", "perhaps\n", "yesterday\n", "\x04"}) {
+        const auto refused = box.run_on_terminal({"unlock", "a"}, no);
+        EXPECT_EQ(refused.status, 77) << "a decision, and no mistake in the call";
+        EXPECT_THAT(refused.err, testing::HasSubstr("Take it away from them? [y/N] "));
+        EXPECT_THAT(refused.err, testing::HasSubstr("E_DENIED: you did not agree, so a stays with victim"));
+        EXPECT_THAT(refused.err, testing::HasSubstr("nothing was changed"));
+        EXPECT_EQ(holder(), grant.text("/lock_id"));
+    }
+    EXPECT_EQ(box.run_on_terminal({"unlock", "a", "--json"}, "n\n").code(), "E_DENIED");
     EXPECT_EQ(holder(), grant.text("/lock_id"));
-    EXPECT_EQ(answer("y").status, 0);
+    EXPECT_EQ(box.run_on_terminal({"unlock", "a"}, "y\n").status, 0);
     EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/state"), "free");
 }
 

@@ -21,6 +21,14 @@ protected:
         ASSERT_EQ(box.run({"release", "a"}, {{"HOLDFAST_LEASE", lease}}).status, 0);
     }
 
+    /// How often a waiter has said that it waits.
+    static int notes(std::string_view text) {
+        int count = 0;
+        for (auto at = text.find("waiting: "); at != std::string_view::npos; at = text.find("waiting: ", at + 1))
+            ++count;
+        return count;
+    }
+
     Sandbox box;
 };
 
@@ -75,6 +83,32 @@ TEST_P(Waiting, AWaitThatEndsIsAConflictAndLeavesTheLine) {
     EXPECT_EQ(box.run({"acquire", "a", "-n"}, {{"HOLDFAST_WAIT", "forever"}}).status, 75);
 }
 
+// It looks many times while one of them is in the way: a line for each look would fill a log.
+TEST_P(Waiting, EachHolderInTheWayIsToldOnce) {
+    const auto other = box.run({"acquire", "other", "--holder", "first", "--ttl", "1h", "--json"}).json();
+    const Args wait{"acquire", "b", "--unless-held", "other", "--ttl", "80ms", "--wait"};
+    const auto waiting = [&](const Args& more) {
+        Args args = wait;
+        args.insert(args.end(), more.begin(), more.end());
+        return args;
+    };
+    const auto ended = box.run(waiting({"400ms"}));
+    EXPECT_EQ(ended.status, 75);
+    EXPECT_EQ(notes(ended.err), 1) << ended.err;
+    for (const char* silent : {"-q", "--json"}) EXPECT_EQ(notes(box.run(waiting({"1ms", silent})).err), 0) << silent;
+
+    auto waiter = box.start(waiting({"1m"}));
+    ASSERT_TRUE(eventually([&] { return waiter.err().contains("waiting: other is held by first"); })) << waiter.err();
+    const auto next =
+        box.run({"transfer", "other", "--to", "second", "--json"}, {{"HOLDFAST_LEASE", other.text("/lease")}});
+    ASSERT_EQ(next.status, 0) << next.out;
+    ASSERT_TRUE(eventually([&] { return waiter.err().contains("waiting: other is held by second"); })) << waiter.err();
+    ASSERT_EQ(box.run({"release", "other"}, {{"HOLDFAST_LEASE", next.json().text("/lease")}}).status, 0);
+    const auto granted = waiter.wait();
+    EXPECT_EQ(granted.status, 0) << granted.err;
+    EXPECT_EQ(notes(granted.err), 2) << granted.err;
+}
+
 TEST_P(Waiting, ASignalEndsTheWaitAndLeavesTheLine) {
     const std::string first = lease();
     for (const int number : {SIGTERM, SIGINT}) {
@@ -88,6 +122,22 @@ TEST_P(Waiting, ASignalEndsTheWaitAndLeavesTheLine) {
     }
     release(first);
     EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/state"), "free");
+}
+
+// As under `nohup`, or in the background of a script.
+TEST_P(Waiting, ASignalThatTheCallerIgnoresEndsNeitherTheWaitNorAWatch) {
+    const std::string first = lease();
+    const std::string script = "trap '' HUP INT; exec '" + box.program + "' \"$@\"";
+    auto second = box.start_program({"/bin/sh", "-c", script, "sh", "acquire", "a", "--wait", "forever", "--json"});
+    auto follow = box.start_program({"/bin/sh", "-c", script, "sh", "history", "--follow", "--json"});
+    ASSERT_TRUE(eventually([&] { return waiters() == 1 && std::ranges::count(follow.out(), '\n') == 1; }));
+    for (const int number : {SIGHUP, SIGINT}) {
+        second.signal(number);
+        follow.signal(number);
+    }
+    release(first);
+    EXPECT_EQ(second.wait().status, 0);
+    EXPECT_TRUE(eventually([&] { return std::ranges::count(follow.out(), '\n') >= 3; })) << follow.err();
 }
 
 TEST_P(Waiting, WatchPrintsEachMatchingEventOnALineOfItsOwn) {

@@ -1,11 +1,14 @@
 #pragma once
 
 #include "holdfast/hold.hpp"
+#include "support/time_limit.hpp"
 
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace holdfast::tests {
@@ -21,10 +24,12 @@ public:
         };
     }
 
-    /// Returns when the `count`-th event of `kind` has come.
+    /// Returns when the `count`-th event of `kind` has come. Throws when it does not.
     void await(HoldEventKind kind, int count = 1) {
         std::unique_lock lock(mutex_);
-        came_.wait(lock, [&] { return std::ranges::count(events_, kind, &HoldEvent::kind) >= count; });
+        if (!came_.wait_for(lock, time_limit,
+                            [&] { return std::ranges::count(events_, kind, &HoldEvent::kind) >= count; }))
+            throw std::runtime_error("waited too long for " + std::string(name_of(kind)));
     }
 
     [[nodiscard]] std::vector<HoldEventKind> kinds() const {

@@ -2,8 +2,11 @@
 
 #include "holdfast/store.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
+#include <latch>
+#include <mutex>
 #include <optional>
 
 namespace holdfast::tests {
@@ -11,11 +14,25 @@ namespace holdfast::tests {
 /// A real store behind a line that a test can cut, and make forget its answers.
 class FaultyStore final : public Store {
 public:
-    explicit FaultyStore(Store& inner) : inner_(inner) {}
+    explicit FaultyStore(Store& inner) : inner_(&inner) {}
 
     /// From now on no call gets through: `store_unavailable`.
     void cut() { cut_ = true; }
     void heal() { cut_ = false; }
+    /// From now on every call gets through and is refused with this.
+    void refuse_with(const Error& error) {
+        const std::scoped_lock lock(mutex_);
+        refusal_ = error;
+    }
+    /// The next so many calls never come back, whatever their deadline, until `let_go`. They are not carried out.
+    void hang(int count) { hanging_ = count; }
+    void let_go() {
+        if (!let_go_.exchange(true)) may_go_.count_down();
+    }
+    /// From now on it is another store, as if somebody had emptied this one.
+    void replace_by(Store& other) { inner_ = &other; }
+    /// From now on this is called before the history is read.
+    void before_history(std::function<void()> hook) { before_history_ = std::move(hook); }
     /// The next so many calls are carried out, and their answers lost: `outcome_unknown`.
     void lose_answers(int count) { lost_answers_ = count; }
     /// From now on this is called when a call was carried out and before its answer arrives.
@@ -24,14 +41,27 @@ public:
     void before_calls(std::function<void()> hook) { before_calls_ = std::move(hook); }
     /// From now on nobody is woken: this is called instead of every wait.
     void instead_of_waits(std::function<void()> hook) { instead_of_waits_ = std::move(hook); }
+    /// From now on this is called before every look at a lock and before every look at a log.
+    void before_looks(std::function<void()> hook) { before_looks_ = std::move(hook); }
+    /// From now on the last reply of every call is a refusal with this code, whatever was done.
+    void refuse_last(Errc code) { refused_with_ = code; }
     [[nodiscard]] int applied() const { return applied_; }
+    /// The latest moment until which somebody has wanted to wait for a change.
+    [[nodiscard]] Boottime longest_wait() const { return longest_wait_; }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         ++applied_;
         if (cut_) return unreachable();
         if (before_calls_) before_calls_();
-        auto replies = inner_.apply(requests, deadline);
+        if (hanging_ > 0) {
+            --hanging_;
+            may_go_.wait();
+            return unreachable();
+        }
+        if (const std::scoped_lock lock(mutex_); refusal_) return std::unexpected(*refusal_);
+        auto replies = inner_.load()->apply(requests, deadline);
         if (before_answers_) before_answers_();
+        if (replies && refused_with_) replies->back() = fail(*refused_with_, "refused by the test");
         if (lost_answers_ > 0) {
             --lost_answers_;
             return fail(Errc::outcome_unknown, "the answer was lost");
@@ -40,35 +70,48 @@ public:
     }
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
         if (cut_) return unreachable();
-        return inner_.inspect(name, deadline);
+        if (before_looks_) before_looks_();
+        return inner_.load()->inspect(name, deadline);
     }
     Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
         if (cut_) return unreachable();
-        return inner_.list(query, deadline);
+        return inner_.load()->list(query, deadline);
     }
     Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
         if (cut_) return unreachable();
-        return inner_.history(query, deadline);
+        if (before_history_) before_history_();
+        if (before_looks_) before_looks_();
+        return inner_.load()->history(query, deadline);
     }
     Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         if (cut_) return unreachable();
-        if (!instead_of_waits_) return inner_.wait_for_change(watch, deadline);
+        longest_wait_ = std::max(longest_wait_.load(), deadline.at);
+        if (!instead_of_waits_) return inner_.load()->wait_for_change(watch, deadline);
         instead_of_waits_();
         return std::nullopt;
     }
-    StoreInfo info() const override { return inner_.info(); }
-    std::vector<Finding> examine(Deadline deadline) override { return inner_.examine(deadline); }
+    StoreInfo info() const override { return inner_.load()->info(); }
+    std::vector<Finding> examine(Deadline deadline) override { return inner_.load()->examine(deadline); }
 
 private:
     static std::unexpected<Error> unreachable() { return fail(Errc::store_unavailable, "the line is cut"); }
 
-    Store& inner_;
+    std::atomic<Store*> inner_;
     std::atomic<bool> cut_ = false;
     std::atomic<int> lost_answers_ = 0;
     std::atomic<int> applied_ = 0;
+    std::atomic<Boottime> longest_wait_ = Boottime::min();
+    std::atomic<int> hanging_ = 0;
+    std::atomic<bool> let_go_ = false;
+    std::latch may_go_{1};
+    std::mutex mutex_;
+    std::optional<Error> refusal_;  ///< Guarded by mutex_.
     std::function<void()> before_answers_;
     std::function<void()> before_calls_;
+    std::function<void()> before_history_;
     std::function<void()> instead_of_waits_;
+    std::function<void()> before_looks_;
+    std::optional<Errc> refused_with_;
 };
 
 }  // namespace holdfast::tests

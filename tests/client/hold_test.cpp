@@ -41,7 +41,7 @@ protected:
 };
 
 TEST_F(HoldTest, IsRenewedLongerThanItsTtl) {
-    auto held = must(hold(store_, name_, short_lease()));
+    auto held = must(hold(store_, name_, short_lease(1s)));
     const auto token = held.token();
     const Boottime first_deadline = held.deadline();
     log_.await(renewed, 5);  // Five thirds of the ttl.
@@ -73,7 +73,7 @@ TEST_F(HoldTest, OfSeveralTheFirstIsRenewedWhileTheNextIsWaitedFor) {
     const LockName second = lock("deploy/zone");
     const Acquire other = by_bob(second, 60s);
     must(inner_->apply_one(other, soon()));
-    auto options = short_lease();
+    auto options = short_lease(1s);
     options.renew_from = RenewFrom::the_call;
     options.wait = 60s;
     std::jthread gives_way([&] {
@@ -94,7 +94,10 @@ TEST_F(HoldTest, AReleaseWaitsForTheRenewalThatIsUnderWay) {
         renewal_is_under_way.count_down();
         go_on.wait();
     });
-    auto held = must(hold(store_, name_, short_lease(2s)));
+    // Renewed soon, and far from the moment at which a renewal without an answer is given up.
+    auto options = short_lease(60s);
+    options.renew_interval = 100ms;
+    auto held = must(hold(store_, name_, options));
     renewal_is_under_way.wait();
     Result<void> released;
     {
@@ -127,7 +130,8 @@ TEST_F(HoldTest, SurvivesFailedRenewalsWhileTimeIsLeft) {
     auto held = must(hold(store_, name_, short_lease(600ms)));
     store_.cut();
     const int before = store_.applied();
-    while (store_.applied() < before + 2) std::this_thread::yield();
+    const Deadline end = Deadline::in(host_clock(), time_limit);
+    while (store_.applied() < before + 2 && !end.passed(host_clock())) std::this_thread::yield();
     store_.heal();
     log_.await(renewed);
     EXPECT_FALSE(held.loss());
@@ -186,6 +190,20 @@ TEST_F(HoldTest, EndsAtItsLongestHold) {
     log_.await(lost);
     EXPECT_EQ(held.loss()->code, Errc::lock_expired);
     EXPECT_LE(held.lease().expires_at, *held.lease().max_until);
+}
+
+TEST_F(HoldTest, IsTrustedNoLongerThanItsLongestHoldHoweverLongItsTtlIs) {
+    auto options = short_lease(60s);
+    options.max_hold = 10s;
+    auto held = must(hold(store_, name_, options));
+    EXPECT_LT(held.deadline(), host_clock().boottime() + 10s);
+}
+
+TEST_F(HoldTest, SeveralAreTrustedNoLongerThanTheOneThatEndsFirst) {
+    const auto group = must(hold_all({{&store_, lock("a"), short_lease(60s)},
+                                      {&store_, lock("b"), short_lease(10s)},
+                                      {&store_, lock("c"), short_lease(90s)}}));
+    EXPECT_EQ(group.deadline(), group.find(lock("b"))->deadline());
 }
 
 TEST_F(HoldTest, WithoutRenewalEndsAfterOneTtl) {

@@ -133,6 +133,13 @@ TEST_F(PruneTest, AStoreThatIsAwayIsSaidToBe) {
     EXPECT_EQ(events(name_).size(), 3U);
 }
 
+TEST_F(PruneTest, ARefusalAmongManyRepliesIsReported) {
+    for (int i = 0; i < 5; ++i) make_events(lock("lock/" + std::to_string(i)), 3);
+    clock_.advance(100 * day);
+    store_.refuse_last(Errc::denied);
+    EXPECT_THAT(prune(), RefusedWith(Errc::denied));
+}
+
 TEST_F(PruneTest, WhoStopsItKeepsWhatWasDone) {
     for (int i = 0; i < 1250; ++i) make_events(lock("lock/" + std::to_string(i)), 3);
     clock_.advance(100 * day);

@@ -66,6 +66,21 @@ TEST_P(StoreConformance, TheQueueWorksInsideABatch) {
     EXPECT_EQ(inspect(lock("x")).waiters, 0U);
 }
 
+TEST_P(StoreConformance, NobodyIsPassedWhenManyLeaveTheLineInOneBatch) {
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    std::vector<Acquire> line;
+    for (int i = 0; i < 6; ++i) {
+        line.push_back(queued(by("waiter " + std::to_string(i), lock("x"), 30s)));
+        EXPECT_THAT(apply(line.back()), RefusedWith(Errc::lock_conflict));
+    }
+    const auto replies = must(store().apply(
+        std::vector<Request>{cancel(line[0]), cancel(line[1]), cancel(line[2]), release(alice), line[5]}, soon()));
+    EXPECT_THAT(replies[4], RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(inspect(lock("x")).lease->lock_id, line[3].as.lock_id);
+    EXPECT_EQ(inspect(lock("x")).waiters, 2U);
+}
+
 TEST_P(StoreConformance, WhoLeavesTheLineAndComesBackInOneBatchIsInIt) {
     granted(by_alice(lock("x")));
     const Acquire bob = queued(by_bob(lock("x")));

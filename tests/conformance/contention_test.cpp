@@ -3,8 +3,10 @@
 #include "support/run_settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -126,6 +128,49 @@ TEST_P(StoreConformance, OfTwoLocksThatExcludeEachOtherOneIsGranted) {
     }
     for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round)
         EXPECT_NE(won[0][round], won[1][round]) << GetParam().name << " round " << round;
+}
+
+// Locks that were used before: two that are new meet at the rows that both insert, whatever else protects them.
+TEST_P(StoreConformance, OfTwoUsedLocksThatExcludeEachOtherOneIsHeldAtATime) {
+    const Contenders contenders(harness(), GetParam(), 2);
+    const std::array names{lock("a"), lock("b")};
+    for (const LockName& name : names) {
+        const Acquire before = by_carol(name, 1h);
+        granted(before);
+        granted(release(before));
+    }
+    const int rounds = scaled(100);
+    std::barrier both(2);
+    std::atomic<int> inside{0};
+    std::atomic<int> together{0};
+    std::atomic<int> nobody{0};
+    std::array<std::optional<Error>, 2> wrong{};
+    const auto contend = [&](std::size_t me) {
+        for (int round = 0; round < rounds; ++round) {
+            Acquire mine = by("contender", names[me], 1h);
+            mine.unless_held = {names[1 - me]};
+            both.arrive_and_wait();
+            const Reply reply = contenders[me].apply_one(mine, Deadline::never());
+            if (reply) ++inside;
+            both.arrive_and_wait();
+            if (me == 0 && inside > 1) ++together;
+            if (me == 0 && inside == 0) ++nobody;
+            both.arrive_and_wait();
+            if (!reply && reply.error().code != Errc::lock_conflict) wrong[me] = reply.error();
+            if (!reply) continue;
+            --inside;
+            const Reply released = contenders[me].apply_one(release(mine), Deadline::never());
+            if (!released) wrong[me] = released.error();
+        }
+    };
+    {
+        const std::jthread first(contend, 0);
+        const std::jthread second(contend, 1);
+    }
+    for (const auto& error : wrong) EXPECT_FALSE(error) << error->message;
+    EXPECT_EQ(together, 0) << "rounds in which both held";
+    EXPECT_EQ(nobody, 0) << "rounds in which each was refused for the other";
+    for (const LockName& name : names) expect_whole_chain(name);
 }
 
 TEST_P(StoreConformance, TwoStealersOfOneExpiredLeaseGetOneGrant) {

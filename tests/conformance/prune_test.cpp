@@ -62,6 +62,16 @@ TEST_P(StoreConformance, ABatchCanPruneWhatItHasJustWritten) {
     expect_whole_chain(lock("y"));
 }
 
+TEST_P(StoreConformance, ALockCanBePrunedTwiceInABatch) {
+    const Acquire alice = by_alice(lock("x"), 1h);
+    granted(alice);
+    for (int i = 0; i < 9; ++i) granted(renewal(alice));
+    const std::vector<Request> requests{Prune{lock("x"), 3, "root"}, Prune{lock("x"), 7, "root"}};
+    for (const Reply& reply : must(store().apply(requests, soon()))) EXPECT_THAT(reply, Granted());
+    EXPECT_EQ(seqs(history(lock("x"))), (Seqs{8, 9, 10, 11, 12}));
+    expect_whole_chain(lock("x"));
+}
+
 TEST_P(StoreConformance, ManyEventsArePrunedAtOnce) {
     const Acquire alice = by_alice(lock("x"), 1h);
     std::vector<Request> requests{alice};

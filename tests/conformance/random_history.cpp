@@ -94,6 +94,8 @@ Request RandomHistory::request() {
             const Verdict verdict = once_in(2) ? Verdict::approve : Verdict::deny;
             Answer answer{on, somebody(on).lock_id, verdict, actor, "decided", std::nullopt};
             if (once_in(3)) answer.by = somebody(on);
+            if (once_in(3)) answer.longest_ttl = ttl().time();
+            if (once_in(3)) answer.max_hold = ttl().time();
             return answer;
         }
         case 11: return Prune{on, static_cast<std::uint64_t>(up_to(200)), actor, "retention"};

@@ -13,6 +13,7 @@
 #include <regex>
 #include <span>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,6 +107,8 @@ Sandbox::Ended Sandbox::bash(const std::string& script, bool stop_at_failure) co
                                      "HOME=" + (root / "home").string(), "TMPDIR=" + (root / "tmp").string(),
                                      std::string("LANG=C.UTF-8")};
         clearenv();
+        // A configuration that others can write is refused.
+        umask(022);
         for (const std::string& variable : environment) {
             const auto equals = variable.find('=');
             setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);

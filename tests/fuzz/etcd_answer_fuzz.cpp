@@ -1,7 +1,7 @@
 // What etcd, or whoever stands in its place, answers and says on a watch; and the fields that all of it is made of.
 #include "fuzz/target.hpp"
-#include "stores/etcd/messages.hpp"
-#include "stores/etcd/protobuf.hpp"
+#include "stores/etcd/wire/messages.hpp"
+#include "stores/etcd/wire/protobuf.hpp"
 
 namespace holdfast::fuzz {
 namespace {

@@ -3,8 +3,8 @@
 #include "fuzz/target.hpp"
 #include "kernel/rebase.hpp"
 #include "kernel/step.hpp"
-#include "stores/batch/sealed.hpp"
-#include "stores/file/saved_lock.hpp"
+#include "stores/common/sealed.hpp"
+#include "stores/file/codec.hpp"
 
 #include <algorithm>
 

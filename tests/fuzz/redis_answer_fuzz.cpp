@@ -1,7 +1,7 @@
 // What the script in Redis, or whoever stands in its place, answers: lists in lists, as hiredis hands them over.
 #include "fuzz/target.hpp"
 #include "holdfast/lease.hpp"
-#include "stores/redis/round.hpp"
+#include "stores/redis/codec.hpp"
 
 #include <deque>
 

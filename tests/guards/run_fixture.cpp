@@ -1,5 +1,6 @@
 #include "guards/run_fixture.hpp"
 
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 
@@ -9,14 +10,16 @@
 
 namespace holdfast::tests {
 
-bool is_alive(pid_t pid) {
+char state_of(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string stat;
     // Unlike an iterator, getline does not throw when the process goes while it is being read.
     std::getline(file, stat, '\0');
     const auto close = stat.rfind(')');
-    return close != std::string::npos && stat[close + 2] != 'Z' && stat[close + 2] != 'X';
+    return close == std::string::npos ? 'X' : stat[close + 2];
 }
+
+bool is_alive(pid_t pid) { return state_of(pid) != 'Z' && state_of(pid) != 'X'; }
 
 RunFixture::RunFixture()
     : roster_folder_(box_.root / "roster"), store_folder_(box_.root / "store"), name_(lock("deploy/web")) {
@@ -31,9 +34,20 @@ Args RunFixture::command(const Args& how, const Args& more_flags) const {
     return args;
 }
 
-Args RunFixture::as_init(const Args& how) const {
+namespace {
+
+Args first_in_namespace() {
     Args args{"/usr/bin/unshare", "--pid", "--fork", "--mount-proc"};
     if (geteuid() != 0) args.insert(args.end(), {"--user", "--map-root-user"});
+    return args;
+}
+
+}  // namespace
+
+bool RunFixture::can_be_init() { return can_run(first_in_namespace()); }
+
+Args RunFixture::as_init(const Args& how) const {
+    Args args = first_in_namespace();
     const Args inner = command(how);
     args.push_back(std::string(HOLDFAST_BIN) + "/holdfast");
     args.insert(args.end(), inner.begin(), inner.end());
@@ -101,6 +115,8 @@ void RunFixture::expect_that_nobody_outlived_the_lease() {
     EXPECT_LT(last_sign_of_life(), lock.lease->expires_at);
 }
 
-std::size_t family_size(const std::string& how) { return how == "fork" || how == "daemon" || how == "stop" ? 2 : 1; }
+std::size_t family_size(const std::string& how) {
+    return how == "fork" || how == "daemon" || how == "stop" || how == "apart" ? 2 : 1;
+}
 
 }  // namespace holdfast::tests

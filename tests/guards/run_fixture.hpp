@@ -29,6 +29,7 @@ protected:
     }
     /// The same as the first process of a pid namespace, as in a container.
     [[nodiscard]] Args as_init(const Args& how) const;
+    [[nodiscard]] static bool can_be_init();
     /// Starts it and waits until `processes` of the child are there.
     [[nodiscard]] Running start_and_await(const Args& how, std::size_t processes);
 
@@ -55,6 +56,8 @@ protected:
     const LockName name_;
 };
 
+/// `R`, `S`, `T` when it is stopped, `Z`… as the kernel shows it; `X` when there is none.
+[[nodiscard]] char state_of(pid_t pid);
 [[nodiscard]] bool is_alive(pid_t pid);
 
 /// How many processes the child consists of when it behaves like `how`, unreaped ones not counted.

@@ -4,6 +4,7 @@
 
 #include "guards/run_fixture.hpp"
 #include "holdfast/open.hpp"
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 
@@ -33,6 +34,7 @@ TEST_P(RunMatrix, WhenTheStoreIsGoneTheChildIsEndedInTime) {
 }
 
 TEST_P(RunMatrix, WhenTheStoreIsGoneInAContainerTheChildIsEndedInTime) {
+    if (!can_be_init()) GTEST_SKIP() << not_here << "no process can have a pid namespace";
     Running running = box_.start_program(as_init({GetParam()}));
     await_roster(family_size(GetParam()));
     take_store_away();

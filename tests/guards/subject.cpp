@@ -1,15 +1,17 @@
 // A child for `holdfast run` that behaves in one of several awkward ways. Every process of it keeps a file
 // named by its pid in the folder ROSTER, and writes the time into it as long as it lives and runs.
 //
-// subject ROSTER obey|ignore|fork|daemon|stop|zombie|closed|pipe
-// subject ROSTER exit N, subject ROSTER die N, subject ROSTER background
+// subject ROSTER obey|ignore|deaf|default|fork|daemon|heir|stop|apart|zombie|closed|pipe
+// subject ROSTER exit N, subject ROSTER die N, subject ROSTER background|leave, subject ROSTER stopped N
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <initializer_list>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -41,6 +43,13 @@ void ignore(std::initializer_list<int> signals) {
     for (const int signal : signals) std::signal(signal, SIG_IGN);
 }
 
+/// A file `PID.WHAT` in the roster's folder says that something happened to this process.
+void note(const char* what) {
+    close(open((roster + "/" + std::to_string(getpid()) + "." + what).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+volatile pid_t apart = 0;
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -58,6 +67,38 @@ int main(int argc, char** argv) {
         ignore({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM});
         live();
     }
+    if (how == "deaf") {
+        // Hears SIGTERM, says so, and goes on.
+        std::signal(SIGTERM, [](int) { note("term"); });
+        live();
+    }
+    if (how == "default") {
+        // What the caller ignores would be ignored here too.
+        for (const int each : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) std::signal(each, SIG_DFL);
+        live();
+    }
+    if (how == "stopped") {
+        close(open((roster + "/" + std::to_string(getpid())).c_str(), O_WRONLY | O_CREAT, 0600));
+        raise(number);
+        live();
+    }
+    if (how == "apart") {
+        // Its helper has a process group of its own and is stopped. When told to end it ends the helper, and waits.
+        apart = fork();
+        if (apart == 0) {
+            setpgid(0, 0);
+            close(open((roster + "/" + std::to_string(getpid())).c_str(), O_WRONLY | O_CREAT, 0600));
+            raise(SIGSTOP);
+            live();
+        }
+        std::signal(SIGTERM, [](int) {
+            kill(apart, SIGTERM);
+            while (waitpid(apart, nullptr, 0) < 0 && errno == EINTR) {
+            }
+            _exit(93);
+        });
+        live();
+    }
     if (how == "fork") {
         static_cast<void>(fork());
         live();
@@ -66,9 +107,23 @@ int main(int argc, char** argv) {
         if (fork() == 0) setsid();
         live();
     }
+    if (how == "heir") {
+        // The same, with a process that is deaf to all that its parent obeys.
+        if (fork() == 0) {
+            setsid();
+            ignore({SIGTERM, SIGINT, SIGHUP});
+        }
+        live();
+    }
     if (how == "background") {
         // Ends, and leaves a process behind.
         if (fork() != 0) return 0;
+        live();
+    }
+    if (how == "leave") {
+        // The same, with a process that has left the session.
+        if (fork() != 0) return 0;
+        setsid();
         live();
     }
     if (how == "stop") {

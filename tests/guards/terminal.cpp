@@ -1,11 +1,12 @@
 #include "guards/terminal.hpp"
 
+#include "support/time_limit.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
-#include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -34,6 +35,7 @@ Terminal::Terminal(const cli_test::Args& command, const cli_test::Environment& e
     pid_ = forkpty(&keyboard, nullptr, nullptr, nullptr);
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "forkpty");
     if (pid_ == 0) {
+        for (const int each : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) signal(each, SIG_DFL);
         if (chdir(folder.c_str()) == 0) execve(argv[0], argv.data(), envp.data());
         _exit(251);
     }
@@ -53,9 +55,8 @@ void Terminal::type(std::string_view keys) const {
 }
 
 bool Terminal::read_on() {
-    pollfd ready{keyboard_.get(), POLLIN, 0};
     std::array<char, 1024> buffer{};
-    const ssize_t got = poll(&ready, 1, 60'000) > 0 ? read(keyboard_.get(), buffer.data(), buffer.size()) : 0;
+    const ssize_t got = readable_in_time(keyboard_.get()) ? read(keyboard_.get(), buffer.data(), buffer.size()) : 0;
     screen_.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     return got > 0;
 }

@@ -18,25 +18,20 @@ namespace {
 class RunAtTerminal : public RunFixture {
 protected:
     /// A shell that runs `script` under the lock.
-    [[nodiscard]] Terminal open(const std::string& script) const {
+    [[nodiscard]] Terminal open(const std::string& script) const { return open(Args{"/bin/sh", "-c", script}); }
+    [[nodiscard]] Terminal open(const Args& command) const {
         const std::string caller = R"("$@"; echo "status=$?"; read -r line; echo "caller read $line")";
         Args args{"/bin/sh", "-c", caller, "caller", std::string(HOLDFAST_BIN) + "/holdfast"};
-        const Args run{"run",   "--store", "file:" + (box_.root / "store").string(),
-                       "--ttl", "1500ms",  name_.text(),
-                       "--",    "/bin/sh", "-c",
-                       script};
+        const Args run{"run",        "--store", "file:" + (box_.root / "store").string(), "--ttl", "1500ms",
+                       name_.text(), "--"};
         args.insert(args.end(), run.begin(), run.end());
+        args.insert(args.end(), command.begin(), command.end());
         return {args, box_.environment, box_.work.string()};
     }
     /// The caller can read again, which it could not if the terminal were still the child's.
     static void expect_that_the_caller_has_the_terminal(Terminal& terminal) {
         terminal.type("back\n");
         EXPECT_TRUE(terminal.shows("caller read back")) << terminal.screen();
-    }
-    static char state_of(pid_t pid) {
-        std::string stat;
-        std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), stat);
-        return stat.empty() ? 'X' : stat.at(stat.rfind(')') + 2);
     }
     /// The number that follows `before` on the screen; 0 if there is none.
     static pid_t number_after(Terminal& terminal, const std::string& before) {
@@ -53,6 +48,17 @@ TEST_F(RunAtTerminal, TheChildIsInTheForegroundAndReadsALine) {
     EXPECT_TRUE(terminal.shows("child read hello")) << terminal.screen();
     EXPECT_TRUE(terminal.shows("status=0")) << terminal.screen();
     EXPECT_NE(terminal.foreground(), child);
+    expect_that_the_caller_has_the_terminal(terminal);
+}
+
+TEST_F(RunAtTerminal, ASuccessIsSaid) {
+    Terminal terminal = open("true");
+    EXPECT_TRUE(terminal.shows("deploy/web: ended with status 0")) << terminal.screen();
+}
+
+TEST_F(RunAtTerminal, ACommandThatCannotBeRunLeavesTheTerminalToTheCaller) {
+    Terminal terminal = open(Args{"/no/such/command"});
+    EXPECT_TRUE(terminal.shows("status=127")) << terminal.screen();
     expect_that_the_caller_has_the_terminal(terminal);
 }
 

@@ -103,5 +103,45 @@ TEST_F(TwoStores, WhenTheWinnerIsKilledTheOtherTakesOver) {
     EXPECT_THAT(log(), testing::ElementsAre("began", "began", "ended"));
 }
 
+TEST_F(TwoStores, TheCommandIsToldBothLeasesAndACommandInsideJoinsBoth) {
+    // The stores' ids are known only when the servers were asked.
+    const Args both{"-s", redis_->url(), "-s", mysql_->url()};
+    Args args{"run", "x", "--json", "--ttl", "20s", both[0], both[1], both[2], both[3], "--", "/bin/sh", "-c"};
+    args.push_back("echo \"$HOLDFAST_LEASES\" > leases; exec '" + box_.program +
+                   "' run x --json \"$@\" -- true > inner");
+    args.emplace_back("sh");
+    args.insert(args.end(), both.begin(), both.end());
+    const Ended outer = box_.run(args);
+    ASSERT_EQ(outer.status, 0) << outer.err;
+    const auto text_of = [&](const char* file) {
+        std::ifstream in(box_.work / file);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    const auto leases = cli_test::Document::parse(text_of("leases"));
+    const auto inner = cli_test::Document::parse(text_of("inner"));
+    ASSERT_TRUE(leases && inner) << text_of("leases") << text_of("inner");
+    for (const std::string place : {"/0", "/1"}) {
+        const std::string id = outer.json().text("/locks" + place + "/store_id");
+        EXPECT_EQ(id.size(), 36U) << id;
+        EXPECT_EQ(leases->text(place + "/store_id"), id);
+        EXPECT_EQ(inner->text("/locks" + place + "/store_id"), id);
+        EXPECT_TRUE(inner->yes("/locks" + place + "/joined"));
+    }
+    EXPECT_THAT(outer.err, testing::Not(testing::HasSubstr("ignored")));
+}
+
+TEST(OneServer, ACommandInsideJoinsTheLease) {
+    cli_test::Sandbox box;
+    for (const auto& start : {start_postgres, start_mysql, start_redis, start_etcd}) {
+        const auto harness = must(start());
+        SCOPED_TRACE(harness->url());
+        const std::string script = "'" + box.program + "' run x --json --unless-held y -- true";
+        const Ended ended = box.run({"run", "x", "--", "/bin/sh", "-c", script}, {{"HOLDFAST_STORE", harness->url()}});
+        ASSERT_EQ(ended.status, 0) << ended.err;
+        EXPECT_TRUE(ended.json().yes("/locks/0/joined"));
+        EXPECT_EQ(ended.json().text("/locks/0/store_id").size(), 36U);
+    }
+}
+
 }  // namespace
 }  // namespace holdfast::tests

@@ -178,7 +178,10 @@ std::optional<Credentials> Cast::holder_of(std::uint32_t lock) {
 std::optional<Request> Cast::answer(const Act& act, Verdict verdict, std::optional<Credentials> by) {
     const auto& pending = store_.shelf(name(act.lock)).record.pending;
     if (!pending) return std::nullopt;
-    return Answer{name(act.lock), pending->ask.lock_id, verdict, "root", "", std::move(by)};
+    Answer answer{name(act.lock), pending->ask.lock_id, verdict, "root", "", std::move(by)};
+    if (act.variant % 3 == 0) answer.longest_ttl = pending->ask.ttl / 2 + Ttl::shortest;
+    if (act.variant % 2 == 0) answer.max_hold = pending->ask.ttl * 2;
+    return answer;
 }
 
 }  // namespace holdfast::tests

@@ -22,6 +22,14 @@ protected:
         request.by = who;
         return request;
     }
+    /// The lease of an asker that was approved within limits.
+    Lease approved(const Ask& ask, std::chrono::milliseconds longest_ttl, std::chrono::milliseconds max_hold) {
+        granted(ask);
+        Answer yes = answer(ask, Verdict::approve);
+        yes.longest_ttl = longest_ttl;
+        yes.max_hold = max_hold;
+        return *granted(yes).lock.lease;
+    }
 
     const Acquire alice_ = by_alice(name_, 5min);
     FencingToken token_{};
@@ -60,6 +68,22 @@ TEST_F(OverrideTest, ApprovalMovesTheLockToTheAskerWithANewToken) {
     EXPECT_EQ(last_event().lock_id, ask.as.lock_id);
     EXPECT_EQ(last_event().details.at("from_lock_id"), alice_.as.lock_id.text());
     EXPECT_EQ(last_event().details.at("from_token"), std::to_string(token_.value));
+}
+
+TEST_F(OverrideTest, ApprovalGivesNoMoreThanTheAnswerAllows) {
+    const Ask ask = asking();
+    const Lease lease = approved(ask, 5s, 8s);
+    EXPECT_EQ(lease.ttl, 5s);
+    EXPECT_EQ(lease.expires_at, now() + 5s);
+    EXPECT_EQ(lease.max_until, now() + 8s);
+    elapse(4s);
+    EXPECT_EQ(granted(Renew{name_, ask.as, lasting(1min)}).lock.lease->expires_at, now() + 4s);
+}
+
+TEST_F(OverrideTest, ApprovalDoesNotLengthenWhatWasAskedFor) {
+    const Lease lease = approved(asking(), 1h, 10s);
+    EXPECT_EQ(lease.ttl, 20s);
+    EXPECT_EQ(lease.expires_at, now() + 10s) << "never beyond max_until";
 }
 
 TEST_F(OverrideTest, TheCredentialsOfTheAskWorkAfterApprovalAndTheOldOnesDoNot) {

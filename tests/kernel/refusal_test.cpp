@@ -28,6 +28,21 @@ TEST_F(RefusalTest, AConflictSaysWhoForWhatAndHowLong) {
         EXPECT_THAT(message, HasSubstr(part));
 }
 
+TEST_F(RefusalTest, WhatBeganBeforeMidnightIsToldWithItsDay) {
+    const auto midnight = std::chrono::ceil<std::chrono::days>(now());
+    elapse(midnight - now() - 10min);
+    granted(by_alice(name_, 60min));
+    elapse(1min);
+    EXPECT_THAT(message_of(by_bob(name_)), HasSubstr("since 23:50:00 UTC"));
+    elapse(10min);
+    EXPECT_THAT(message_of(by_bob(name_)), HasSubstr("since 2023-11-14 23:50:00 UTC"));
+    // The same minute of another day is not today.
+    elapse(24h - 12min);
+    granted(by_alice(name_, 60min));
+    elapse(24h - 59min);
+    EXPECT_THAT(message_of(renewal(by_bob(name_))), HasSubstr("since 2023-11-15 23:49:00 UTC"));
+}
+
 TEST_F(RefusalTest, NoMessageEverContainsAKey) {
     const Acquire alice = by_alice(name_);
     granted(alice);
@@ -57,6 +72,16 @@ TEST_F(RefusalTest, EveryRefusalOfALeaseShowsTheLockAsItIs) {
         ASSERT_TRUE(reply.error().holder) << reply.error().message;
         EXPECT_EQ(*reply.error().holder, status());
     }
+}
+
+TEST_F(RefusalTest, ShortlyAfterMidnightTheDayIsTold) {
+    elapse(1h + 36min + 40s);
+    ASSERT_EQ(to_rfc3339(now()), "2023-11-14T23:50:00.000Z");
+    granted(by_alice(name_, 24h));
+    elapse(9min + 59s);
+    EXPECT_THAT(message_of(by_bob(name_)), HasSubstr(" since 23:50:00 UTC"));
+    elapse(1s);
+    EXPECT_THAT(message_of(by_bob(name_)), HasSubstr(" since 2023-11-14 23:50:00 UTC"));
 }
 
 }  // namespace

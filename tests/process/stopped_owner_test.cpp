@@ -2,6 +2,7 @@
 // stops the program when it is about to sync its write; others then ask with a short deadline.
 #include "process/shared_store.hpp"
 #include "process/traced.hpp"
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 
@@ -35,6 +36,9 @@ pid_t wait_until_stopped(const std::filesystem::path& log) {
 
 class StoppedOwner : public testing::TestWithParam<std::string> {
 protected:
+    void SetUp() override {
+        if (!can_trace()) GTEST_SKIP() << not_here << "no process may be traced";
+    }
     [[nodiscard]] std::string url() const { return url_in(folder_.path(), GetParam()); }
     [[nodiscard]] Call call() const { return {"acquire", url(), lock("x"), as_}; }
     [[nodiscard]] const LockId& owner() const { return as_.lock_id; }

@@ -2,6 +2,7 @@
 // would. Method: the order of system calls, as strace saw it.
 #include "process/shared_store.hpp"
 #include "process/traced.hpp"
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 
@@ -39,7 +40,19 @@ std::ptrdiff_t last(const std::vector<NthCall>& calls, const Kinds& kinds) {
     return std::distance(found, calls.rend());
 }
 
-class SyncOrder : public testing::TestWithParam<std::string> {};
+/// How often something is forced to the disk before the record gets its name.
+std::ptrdiff_t syncs_before_record(const Call& call, const TempFolder& folder) {
+    auto calls = calls_on(folder.path(), call);
+    calls.resize(static_cast<std::size_t>(last(calls, renames)));
+    return std::ranges::count_if(calls, [](const NthCall& made) { return syncs.contains(made.syscall); });
+}
+
+class SyncOrder : public testing::TestWithParam<std::string> {
+protected:
+    void SetUp() override {
+        if (!can_trace()) GTEST_SKIP() << not_here << "no process may be traced";
+    }
+};
 
 TEST_P(SyncOrder, NoAnswerLeavesBeforeTheDiskHasIt) {
     const auto calls = calls_before_answer(GetParam());
@@ -52,8 +65,33 @@ TEST_P(SyncOrder, NoAnswerLeavesBeforeTheDiskHasIt) {
 INSTANTIATE_TEST_SUITE_P(Stores, SyncOrder, testing::ValuesIn(file_schemes()),
                          [](const auto& test) { return test.param; });
 
+// Otherwise a power cut could keep the record that has let go of its events, and lose the file that they moved to.
+TEST(SyncOrderOfFiles, ANewAuditFileHasItsNameOnTheDiskBeforeTheRecordLetsGoOfItsEvents) {
+    if (!can_trace()) GTEST_SKIP() << not_here << "no process may be traced";
+    const TempFolder folder;
+    const std::string url = url_in(folder.path(), "file");
+    const Acquire held = by_alice(lock("target"), 1h);
+    // As many as a record keeps.
+    for (int event = 0; event < 16; ++event) must(open_shared(url)->apply_one(held, patient()));
+    EXPECT_EQ(syncs_before_record({"renew", url, lock("target"), held.as}, folder), 3)
+        << "of the audit file, of the folder that has its name, and of the record";
+}
+
+// The rest of a log that is cut moves to a file with another name, and the record counts on that file.
+TEST(SyncOrderOfFiles, TheRestOfAPrunedLogHasItsNameOnTheDiskBeforeTheRecordCountsOnIt) {
+    if (!can_trace()) GTEST_SKIP() << not_here << "no process may be traced";
+    const TempFolder folder;
+    const std::string url = url_in(folder.path(), "file");
+    const Acquire held = by_alice(lock("target"), 1h);
+    // The first sixteen are in the log, of which some stay, and the record has room for one more.
+    for (int event = 0; event < 20; ++event) must(open_shared(url)->apply_one(held, patient()));
+    EXPECT_EQ(syncs_before_record({"prune", url, lock("target"), held.as}, folder), 3)
+        << "of the new audit file, of the folder that has its name, and of the record";
+}
+
 // SQLite renames nothing.
 TEST(SyncOrderOfFiles, NoFileGetsItsNameBeforeTheDiskHasItsContent) {
+    if (!can_trace()) GTEST_SKIP() << not_here << "no process may be traced";
     auto calls = calls_before_answer("file");
     ASSERT_GT(last(calls, renames), 0);
     calls.resize(static_cast<std::size_t>(last(calls, renames)));

@@ -5,6 +5,7 @@
 #include "support/process.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@ namespace holdfast::tests {
 
 /// One thing to ask of a store, as the program's arguments say it.
 struct Call {
-    std::string what;  ///< acquire, renew, release, prune
+    std::string what;  ///< acquire, renew, release, prune, exchange:OTHER
     std::string url;
     LockName name;
     Credentials as;
@@ -33,11 +34,17 @@ struct Ending {
     std::optional<AnswerLine> answer{};
 };
 
+/// Whether a process may be traced here.
+[[nodiscard]] bool can_trace();
+
 /// The calls by which a store opens, writes, syncs, renames, locks and closes.
 [[nodiscard]] const std::vector<std::string>& watched_syscalls();
 
 /// Runs the call once and lists its watched system calls, from the first that names `folder` on.
 [[nodiscard]] std::vector<NthCall> calls_on(const std::filesystem::path& folder, const Call& call);
+
+/// Runs the call once and lists what it forces to the disk, in order, by the name that it has at that moment.
+[[nodiscard]] std::vector<std::string> synced_paths(const Call& call);
 
 /// Starts the call with something done to one of its system calls: `signal=KILL`, `error=EIO`. What strace
 /// sees goes to the file `log`.
@@ -46,5 +53,8 @@ struct Ending {
 
 /// The same, to the end.
 [[nodiscard]] Ending run_injected(const Call& call, const NthCall& at, const std::string& what);
+
+/// Runs `examine`. What it throws becomes a failure here, where a trace still says which fault it was.
+void without_exceptions(const std::function<void()>& examine);
 
 }  // namespace holdfast::tests

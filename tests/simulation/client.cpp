@@ -141,7 +141,7 @@ void Client::keep() {
         world_.note("client {}: lost token {}", number_, token_.value);
         return idle();
     }
-    const Millis timeout = std::min(plan_.deadline() - now, plan_.call_timeout());
+    const Millis timeout = std::min(plan_.deadline() - now, plan_.call_timeout(now));
     call(Renew{*LockName::parse("deploy/web"), as_, ttl_, Revive::no}, timeout,
          [this](Boottime sent_at, const std::optional<Reply>& reply) { renewed(sent_at, reply); });
 }

@@ -26,7 +26,7 @@ protected:
 
 TEST_P(AbsentServer, IsAskedLessAndLessOftenAndFoundWhenItComesBack) {
     must(store_->apply_one(by_alice(lock("x"), 1h), within(20s)));
-    proxy_.arrange(1, Fate::lose_server);
+    proxy_.leave();
     int spared = 0;
     for (int call = 0; call < 50; ++call) {
         const auto status = store_->inspect(lock("x"), within(20ms));

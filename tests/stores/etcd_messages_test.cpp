@@ -1,8 +1,8 @@
 // Goal: what etcd leaves out of its messages, or says in passing, is understood as it is meant, and what is no message
 // of its is not taken for one. Method: bytes that etcd 3.4.23 sent, without the numbers of the cluster.
 
-#include "stores/etcd/messages.hpp"
-#include "stores/etcd/protobuf.hpp"
+#include "stores/etcd/wire/messages.hpp"
+#include "stores/etcd/wire/protobuf.hpp"
 #include "support/matchers.hpp"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // holder and a waiter that died change no key. Method: real time on a real node, without a margin.
 
 #include "holdfast/open.hpp"
-#include "stores/etcd/reader.hpp"
+#include "stores/etcd/read.hpp"
 #include "support/etcd_by_hand.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
@@ -52,9 +52,9 @@ TEST_F(EtcdWaiting, EveryWaiterWatchesTheOneBeforeItHoweverLongTheLineIs) {
     ASSERT_EQ(places.size(), line.size());
     stores::etcd::Session session(must(stores::etcd::Address::of(must(base::Url::parse(url_)))), host_clock());
     for (std::size_t i = 0; i < line.size(); ++i) {
-        stores::etcd::Patience patience(host_clock(), patient());
+        stores::CallBudget budget(host_clock(), patient());
         const auto outlook =
-            must(stores::etcd::look_out(session, {.name = lock("x"), .ticket = line[i].as.lock_id}, patience));
+            must(stores::etcd::look_out(session, {.name = lock("x"), .ticket = line[i].as.lock_id}, budget));
         EXPECT_FALSE(outlook.may_go_on) << i;
         EXPECT_EQ(outlook.watch_next, i == 0 ? prefix_ + "/l/x" : places[i - 1]) << i;
         EXPECT_EQ(outlook.only_deletes, i > 0) << i << ": to keep a place is no news";

@@ -3,6 +3,7 @@
 // Method: every single-bit flip and every truncation of each file that the store writes.
 
 #include "file_fixture.hpp"
+#include "stores/file/codec.hpp"
 
 #include <functional>
 
@@ -40,6 +41,10 @@ protected:
         ASSERT_FALSE(status) << what;
         EXPECT_EQ(status.error().code, Errc::record_corrupt) << what;
         EXPECT_EQ(refused(*store_, acquire_of("x", Credentials::random())), Errc::record_corrupt) << what;
+    }
+
+    [[nodiscard]] static std::filesystem::path entry_of(const std::filesystem::path& folder) {
+        return std::filesystem::directory_iterator(folder)->path();
     }
 
     std::unique_ptr<Store> store_;
@@ -93,6 +98,62 @@ TEST_F(FileDamage, ALockThatExcludesADamagedOneIsNotGranted) {
     Acquire other = acquire_of("y", Credentials::random());
     other.unless_held.push_back(lock_name("x"));
     EXPECT_EQ(refused(*store_, other), Errc::record_corrupt);
+}
+
+// Checksums find accidents; the chain of events also finds a record that was written with care.
+TEST_F(FileDamage, ARecordWhoseEventsDoNotLeadToItBlocksTheLock) {
+    static_cast<void>(granted(*store_, acquire_of("x", Credentials::random())));
+    const auto path = folder_of("x") / "record";
+    const std::string intact = content_of(path);
+    auto saved = saved_lock_in(Bytes(intact.begin(), intact.end()));
+    ASSERT_TRUE(saved);
+    saved->record.chain[0] ^= 1;
+    const Bytes forged = to_file(*saved);
+    write_file(path, {forged.begin(), forged.end()});
+    expect_blocked("the record has the hash of another event");
+}
+
+TEST_F(FileDamage, ARecordThatSaysSomethingElseThanItsEventsIsNoRecord) {
+    const auto as = Credentials::random();
+    const auto saved_now = [&] {
+        const std::string file = content_of(folder_of("x") / "record");
+        return saved_lock_in(Bytes(file.begin(), file.end())).value();
+    };
+    static_cast<void>(granted(*store_, acquire_of("x", as)));
+    for (int i = 0; i < 2; ++i) static_cast<void>(granted(*store_, Renew{lock_name("x"), as, ttl(30s)}));
+    const SavedLock whole = saved_now();
+    for (int i = 0; i < 16; ++i) static_cast<void>(granted(*store_, Renew{lock_name("x"), as, ttl(30s)}));
+    const SavedLock moved = saved_now();
+    ASSERT_GT(moved.audit_bytes, 0U);
+    const auto is_record = [](SavedLock saved, const std::function<void(SavedLock&)>& forge) {
+        forge(saved);
+        return saved_lock_in(to_file(saved)).has_value();
+    };
+    EXPECT_TRUE(is_record(whole, [](SavedLock&) {}));
+    EXPECT_TRUE(is_record(moved, [](SavedLock&) {}));
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.tail.clear(); }));
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.tail.erase(saved.tail.begin()); }));
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.tail.erase(saved.tail.begin() + 1); }));
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.tail.pop_back(); }));
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.tail.front().name = lock_name("y"); }));
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.audit_bytes = 1; })) << "all events are in the record";
+    EXPECT_FALSE(is_record(whole, [](SavedLock& saved) { saved.record.pruned_seq = 1; }));
+    EXPECT_FALSE(is_record(moved, [](SavedLock& saved) { saved.audit_bytes = 0; })) << "the first are in the log";
+}
+
+TEST_F(FileDamage, BytesBehindARecordOrATicketBlockTheLock) {
+    static_cast<void>(granted(*store_, acquire_of("x", Credentials::random())));
+    Acquire waiting = acquire_of("x", Credentials::random());
+    waiting.ticket = ttl(10s);
+    EXPECT_EQ(refused(*store_, waiting), Errc::lock_conflict);
+    for (const auto& file : {folder_of("x") / "record", entry_of(folder_of("x") / "queue")})
+        for (const std::string& more : {std::string(1, '\0'), content_of(file)}) {
+            const std::string intact = content_of(file);
+            write_file(file, intact + more);
+            EXPECT_EQ(refused(*store_, acquire_of("x", Credentials::random())), Errc::record_corrupt) << file;
+            write_file(file, intact);
+        }
+    EXPECT_EQ(refused(*store_, acquire_of("x", Credentials::random())), Errc::lock_conflict);
 }
 
 TEST_F(FileDamage, ARecordOfAnotherLockIsRefused) {
@@ -153,6 +214,20 @@ TEST_F(FileDamage, AMissingAuditLogIsReported) {
     EXPECT_EQ(events.error().code, Errc::audit_chain_broken);
 }
 
+TEST_F(FileDamage, TheAuditLogOfAnotherLockIsReported) {
+    for (const char* name : {"x", "y"}) {
+        const auto as = Credentials::random();
+        static_cast<void>(granted(*store_, acquire_of(name, as)));
+        for (int i = 0; i < 17; ++i) static_cast<void>(granted(*store_, Renew{lock_name(name), as, ttl(30s)}));
+    }
+    ASSERT_EQ(std::filesystem::file_size(folder_of("x") / "audit.1"),
+              std::filesystem::file_size(folder_of("y") / "audit.1"));
+    write_file(folder_of("x") / "audit.1", content_of(folder_of("y") / "audit.1"));
+    const auto events = store_->history({.name = lock_name("x")}, Deadline::never());
+    ASSERT_FALSE(events);
+    EXPECT_EQ(events.error().code, Errc::audit_chain_broken);
+}
+
 TEST_F(FileDamage, AStoreWithADamagedFormatFileIsNeitherOpenedNorUsedNorMadeAnew) {
     static_cast<void>(granted(*store_, acquire_of("x", Credentials::random())));
     for_each_damage(dir() / "format", [&](const std::string& what) {
@@ -171,7 +246,7 @@ TEST_F(FileDamage, ADamagedTicketBlocksTheLock) {
     Acquire waiting = acquire_of("x", Credentials::random());
     waiting.ticket = ttl(10s);
     EXPECT_EQ(refused(*store_, waiting), Errc::lock_conflict);
-    const auto ticket = std::filesystem::directory_iterator(folder_of("x") / "queue")->path();
+    const auto ticket = entry_of(folder_of("x") / "queue");
     for_each_damage(ticket, [&](const std::string& what) {
         EXPECT_EQ(refused(*store_, acquire_of("x", Credentials::random())), Errc::record_corrupt) << what;
     });

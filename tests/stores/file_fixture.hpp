@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -42,6 +43,25 @@ inline void write_file(const std::filesystem::path& path, const std::string& con
         << content;
     std::filesystem::resize_file(path, content.size());
 }
+
+/// A manual clock that calls `on_look` before it tells the time since boot, and `on_wall` before the time of day, which
+/// the store asks for when it has all guards.
+class WatchedClock final : public Clock {
+public:
+    [[nodiscard]] Instant wall() const override {
+        if (on_wall) on_wall();
+        return manual.wall();
+    }
+    [[nodiscard]] Boottime boottime() const override {
+        if (on_look) on_look();
+        return manual.boottime();
+    }
+    [[nodiscard]] std::string boot_id() const override { return manual.boot_id(); }
+
+    ManualClock manual;
+    std::function<void()> on_look{};
+    std::function<void()> on_wall{};
+};
 
 class FileStoreTest : public testing::Test {
 protected:

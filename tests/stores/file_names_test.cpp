@@ -132,5 +132,31 @@ TEST_F(FileStoreTest, ListsByPrefixInByteOrder) {
     EXPECT_EQ(found->at(1).name.text(), "a/2");
 }
 
+// The names of their folders do not say what they are called.
+TEST_F(FileStoreTest, LongNamesAreListedAmongTheOthersByPrefixAndPageByPage) {
+    const auto store = open();
+    const std::string tail(240, 'y');
+    const std::vector<std::string> names{"a/1", "a/1" + tail, "a/2", "a/2" + tail, "b/" + tail};
+    for (const std::string& name : names) static_cast<void>(granted(*store, acquire_of(name, Credentials::random())));
+    const auto listed = [&](const ListQuery& query) {
+        std::vector<std::string> found;
+        const auto locks = store->list(query, Deadline::never());
+        EXPECT_TRUE(locks);
+        if (!locks) return found;
+        for (const LockStatus& status : *locks) found.push_back(status.name.text());
+        return found;
+    };
+    const auto some = [&](std::size_t first, std::size_t count) {
+        const auto begin = names.begin() + static_cast<std::ptrdiff_t>(first);
+        return std::vector(begin, begin + static_cast<std::ptrdiff_t>(count));
+    };
+    EXPECT_EQ(listed({}), names);
+    EXPECT_EQ(listed({.prefix = "a/"}), some(0, 4));
+    EXPECT_EQ(listed({.prefix = "a/2y"}), some(3, 1));
+    EXPECT_EQ(listed({.prefix = "a/", .after = names[1]}), some(2, 2));
+    EXPECT_EQ(listed({.after = names[0], .limit = 2}), some(1, 2));
+    EXPECT_EQ(listed({.after = names[4]}), some(0, 0));
+}
+
 }  // namespace
 }  // namespace holdfast::stores::file

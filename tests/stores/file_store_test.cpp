@@ -4,6 +4,7 @@
 #include "base/doorbell.hpp"
 #include "base/file_lock.hpp"
 #include "file_fixture.hpp"
+#include "support/isolation.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -270,7 +271,7 @@ struct Mount {
 TEST_F(FileStore, AFullDiskChangesNothingAndAFreedOneWorksAgain) {
     std::filesystem::create_directory(dir());
     if (mount("tmpfs", dir().c_str(), "tmpfs", 0, "size=256k,mode=0700") != 0)
-        GTEST_SKIP() << "cannot mount a small tmpfs here";
+        GTEST_SKIP() << tests::not_here << "cannot mount a small tmpfs here";
     const Mount unmounted(dir());
     const auto as = held("x");
     const std::string before = content_of(folder_of("x") / "record");
@@ -308,6 +309,21 @@ TEST_F(FileStore, OnlyTheFirstInLineIsRung) {
     static_cast<void>(granted(*store_, second));
     EXPECT_TRUE(std::filesystem::is_empty(folder_of("x") / "queue"));
     EXPECT_TRUE(std::filesystem::is_empty(folder_of("x") / "bells"));
+}
+
+TEST_F(FileStore, TheNextIsRungWhenTheFirstLeavesAnOpenLockOrHasDied) {
+    static_cast<void>(held("x", 1s));
+    const Acquire first = waiting("x");
+    static_cast<void>(waiting("x", 5s));
+    const Acquire third = waiting("x");
+    const auto bell = bell_of(third);
+    clock_.advance(2s);
+    // Nothing but the queue changes.
+    static_cast<void>(granted(*store_, Cancel{lock_name("x"), first.as}));
+    EXPECT_FALSE(was_rung(bell)) << "the second is first now";
+    clock_.advance(4s);
+    static_cast<void>(waiting("x"));
+    EXPECT_TRUE(was_rung(bell)) << "whoever comes removes the ticket of the dead";
 }
 
 TEST_F(FileStore, ABellIsTakenDownWithTheTicketOfAWaiterThatDied) {

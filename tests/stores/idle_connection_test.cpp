@@ -10,6 +10,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 namespace holdfast::tests {
 namespace {
 
@@ -33,6 +35,31 @@ TEST_P(IdleConnection, ThatWasResetIsReplacedUnnoticed) {
         proxy_.reset();
         EXPECT_EQ(must(store_->inspect(lock("x"), soon())).seq, 1 + round) << "and it was done once";
     }
+}
+
+// What would have woken a waiter is lost with its connection. It must look by itself then.
+TEST_P(IdleConnection, ThatBreaksUnderAWaiterCostsItNoTurn) {
+    const auto direct = must(open_store(place_.url()));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(direct->apply_one(alice, soon()));
+    const Acquire bob = queued(by_bob(lock("x"), 1h), 5min);
+    EXPECT_THAT(store_->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+    const std::uint64_t before = proxy_.messages();
+    std::jthread waiter([&] {
+        const Deadline end = soon();
+        while (!end.passed(host_clock())) {
+            static_cast<void>(store_->wait_for_change({.name = lock("x"), .ticket = bob.as.lock_id}, end));
+            if (store_->apply_one(bob, end)) return;
+        }
+        ADD_FAILURE() << "its turn never came";
+    });
+    // It has looked, and sleeps or is about to.
+    const Deadline end = soon();
+    while (proxy_.messages() < before + 2 && !end.passed(host_clock())) std::this_thread::yield();
+    proxy_.cut();
+    must(direct->apply_one(release(alice), soon()));
+    waiter.join();
+    EXPECT_EQ(must(direct->inspect(lock("x"), soon())).lease->lock_id, bob.as.lock_id);
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, IdleConnection, testing::ValuesIn(server_kinds()),

@@ -246,7 +246,7 @@ TEST_F(MysqlHazards, ACreationThatStoppedHalfWayIsFinished) {
 
 TEST_F(MysqlHazards, ANewerFormatAndALostIdentityAreRefused) {
     must(apply(by_alice(lock("x"))));
-    shell_.run("UPDATE holdfast_meta SET format = 2");
+    shell_.run("UPDATE holdfast_meta SET format = 3");
     EXPECT_THAT(open_store(place_.database.url()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(apply(by_bob(lock("y"))), RefusedWith(Errc::format_unsupported));
     shell_.run("DELETE FROM holdfast_meta");

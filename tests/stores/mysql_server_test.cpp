@@ -38,6 +38,10 @@ TEST(MysqlServer, AReadOnlyServerGrantsNothing) {
     place.shell.run("SET GLOBAL read_only = 1");
     // The user of this test may write to it all the same; the store must not.
     EXPECT_THAT(open_store(place.database.url()), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(store->examine(MysqlPlace::soon()),
+                testing::Contains(testing::AllOf(testing::Field(&Finding::ok, false),
+                                                 testing::Field(&Finding::detail, testing::HasSubstr("read-only")))))
+        << "also through a store that was opened before";
     place.shell.run("SET GLOBAL read_only = 0");
     EXPECT_THAT(open_store(place.database.url()), Granted());
 }

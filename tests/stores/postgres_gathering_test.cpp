@@ -49,6 +49,33 @@ TEST_F(PostgresGathering, ARowThatSomebodyHasInsertedHoldsUpItsOwnLockAlone) {
     work_beside("INSERT INTO " + schema_ + ".locks (name) VALUES (" + ByHand::bytes("new") + ")", "new");
 }
 
+// Who is sent with others passes over rows that somebody has in hand. What stands in such a row may be about to change,
+// also where it is only looked at.
+TEST_F(PostgresGathering, ALockThatSomebodyHasInHandDoesNotCountAsFree) {
+    const auto store = open();
+    for (const char* name : {"a", "b", "stuck"}) {
+        const Acquire before = by_alice(lock(name));
+        must(store->apply_one(before, soon()));
+        must(store->apply_one(release(before), soon()));
+    }
+    by_hand_("BEGIN");
+    for (const char* name : {"b", "stuck"}) by_hand_("SELECT 1 FROM " + row_of_lock(lock(name)) + " FOR UPDATE");
+    // Somebody who is alone waits. Only who comes after that is sent as if with others.
+    std::jthread alone([&] { EXPECT_THAT(store->apply_one(by_bob(lock("stuck")), soon()), Granted()); });
+    const std::string waiting = fmt::format(
+        "SELECT count(*) FROM pg_locks AS w JOIN pg_locks AS u USING (pid) WHERE NOT w.granted AND "
+        "u.relation = '{}.locks'::regclass",
+        schema_);
+    const Deadline patience = soon();
+    while (by_hand_(waiting) == "0" && !patience.passed(host_clock())) std::this_thread::yield();
+    Acquire excluded = by_alice(lock("a"));
+    excluded.unless_held = {lock("b")};
+    EXPECT_THAT(store->apply_one(excluded, Deadline::in(host_clock(), 300ms)), RefusedWith(Errc::store_unavailable));
+    by_hand_("ROLLBACK");
+    EXPECT_EQ(must(store->inspect(lock("a"), soon())).state, LockState::free);
+    EXPECT_THAT(store->apply_one(excluded, soon()), Granted());
+}
+
 TEST_F(PostgresGathering, ThreadsThatAskAtOnceShareTransactions) {
     constexpr int many = 40;
     const auto store = open();

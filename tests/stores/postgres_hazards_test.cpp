@@ -55,6 +55,10 @@ TEST_F(PostgresHazards, WhoMayNotDeleteEventsPrunesNothingAndCanDoAllTheRest) {
     by_hand_("GRANT ALL ON " + schema_ + ".queue TO " + user);
     const auto store = open(with("role", user));
     const Acquire alice = by_alice(lock("x"), 1h);
+    const auto unmarked = store->apply_one(alice, soon());
+    EXPECT_THAT(unmarked, RefusedWith(Errc::denied));
+    EXPECT_THAT(unmarked.error().message, testing::HasSubstr("UPDATE (used)"));
+    by_hand_("GRANT UPDATE (used) ON " + schema_ + ".meta TO " + user);
     must(store->apply_one(alice, soon()));
     must(store->apply_one(renewal(alice), soon()));
     EXPECT_FALSE(store->apply_one(queued(by_bob(lock("x"))), soon()));

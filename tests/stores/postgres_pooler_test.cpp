@@ -91,6 +91,16 @@ TEST_F(PostgresPooler, LeasesCannotBeBoundToASession) {
     EXPECT_THAT(open_store(postgres_url(server_->port(), "session=on")), Granted());
 }
 
+// It answers the login itself, with a code of its own.
+TEST_F(PostgresPooler, ALoginThatItRefusesIsDeniedAndNotAnAbsence) {
+    const auto opened = [&](std::string_view user, std::string_view password) {
+        return open_store(fmt::format("postgres://{}:{}@127.0.0.1:{}/postgres", user, password, pooler_->port()));
+    };
+    EXPECT_THAT(opened(server_user_name, "another"), RefusedWith(Errc::denied));
+    EXPECT_THAT(opened("nobody", server_password), RefusedWith(Errc::denied));
+    EXPECT_THAT(opened(server_user_name, server_password), Granted());
+}
+
 TEST_F(PostgresPooler, DoctorSaysThatOneIsThere) {
     const auto pooler_of = [](const std::string& url) {
         for (const Finding& finding : must(open_store(url))->examine(soon()))

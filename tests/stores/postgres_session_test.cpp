@@ -2,6 +2,7 @@
 // Method: real processes are killed; the server's own view shows which advisory locks are held.
 #include "stores/postgres_fixture.hpp"
 #include "support/process.hpp"
+#include "support/servers/proxy.hpp"
 
 #include <csignal>
 #include <thread>
@@ -14,6 +15,14 @@ using namespace std::chrono_literals;
 class PostgresSession : public PostgresFixture {
 protected:
     PostgresSession() { must(open()->apply({}, soon())); }
+
+    /// What is let go is let go without waiting for the answer, so the server hears of it a moment later.
+    [[nodiscard]] bool nobody_holds_any() {
+        const Deadline end = soon();
+        while (by_hand_("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != "0")
+            if (end.passed(host_clock())) return false;
+        return true;
+    }
 
     /// A process that acquires `name` for an hour and then sleeps.
     [[nodiscard]] Process start_holder(const LockName& name, const std::string& parameters) const {
@@ -44,17 +53,19 @@ protected:
 };
 
 TEST_F(PostgresSession, ALeaseIsTakenAtOnceWhenItsProcessIsKilled) {
-    for (const char* contender : {"session=off", "session=on"}) {
-        const LockName name = lock(contender);
+    for (const auto& [contender, in_line] : {std::pair("session=off", false), std::pair("session=off", true),
+                                             std::pair("session=on", false), std::pair("session=on", true)}) {
+        const LockName name = lock(contender + std::string(in_line ? " in line" : ""));
+        const Acquire mine = in_line ? queued(by_bob(name), 1h) : by_bob(name);
         Process holder = start_holder(name, "session=on");
         const auto store = open(contender);
         const LockStatus held = must(store->inspect(name, soon()));
-        EXPECT_THAT(store->apply_one(by_bob(name), soon()), RefusedWith(Errc::lock_conflict)) << "the holder lives";
+        EXPECT_THAT(store->apply_one(by_carol(name), soon()), RefusedWith(Errc::lock_conflict)) << "the holder lives";
         kill_and_wait(holder);
-        // The server notices as soon as it looks at the connection.
-        const Acquire mine = by_bob(name);
-        Reply reply = store->apply_one(mine, soon());
-        while (!reply) reply = store->apply_one(mine, soon());
+        // The server notices when it looks at the connection the next time.
+        for (const Deadline end = soon(); session_of(name) != "" && !end.passed(host_clock());) continue;
+        const Reply reply = store->apply_one(mine, soon());
+        ASSERT_THAT(reply, Granted());
         EXPECT_GT(reply->lock.token, held.token);
         ASSERT_TRUE(reply->stolen_from);
         EXPECT_EQ(reply->stolen_from->lock_id, held.lease->lock_id);
@@ -83,8 +94,7 @@ TEST_F(PostgresSession, WithoutTheOptionALeaseOutlivesItsProcess) {
     const auto store = open("session=on");
     for (int i = 0; i < 10; ++i)
         EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
-    // Who was refused holds nothing, once the server has heard it.
-    while (by_hand_("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != "0") std::this_thread::yield();
+    EXPECT_TRUE(nobody_holds_any()) << "who was refused";
 }
 
 TEST_F(PostgresSession, AHolderThatAsksAgainWithoutItsSessionKeepsItsToken) {
@@ -109,6 +119,40 @@ TEST_F(PostgresSession, AHolderWhoseConnectionBrokeRenewsAndIsSafeAgain) {
     EXPECT_THAT(other->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
 }
 
+// Each lease is renewed at its own time, and until then the others would be anybody's.
+TEST_F(PostgresSession, AHolderWhoseConnectionBrokeIsSafeAgainForAllItsLeasesAtTheNextCall) {
+    const auto store = open("session=on");
+    const auto other = open();
+    const Acquire next_call = by_alice(lock("next call"), 1h);
+    must(store->apply_one(by_alice(lock("x"), 1h), soon()));
+    must(store->apply_one(next_call, soon()));
+    by_hand_("SELECT pg_terminate_backend(" + session_of(lock("x")) + ", 10000)");
+    EXPECT_EQ(session_of(lock("x")), "");
+    EXPECT_THAT(store->apply_one(renewal(next_call), soon()), Granted());
+    EXPECT_NE(session_of(lock("x")), "");
+    EXPECT_THAT(other->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
+}
+
+// Whoever has the lease's key may renew it and give it back, also without a session; and then it remembers the lock, so
+// that its own lease is written without a look at the row.
+TEST_F(PostgresSession, ALeaseDoesNotEndWithTheSessionOfTheOneBeforeIt) {
+    auto bound = open("session=on");
+    const auto store = open();
+    const Acquire before = by_alice(lock("x"), 1h);
+    must(bound->apply_one(before, soon()));
+    must(store->apply_one(renewal(before), soon()));
+    EXPECT_TRUE(is_bound(lock("x"))) << "a renewal by somebody without a session leaves the lease as it was";
+    must(store->apply_one(release(before), soon()));
+    const Acquire mine = by_bob(lock("x"), 1h);
+    must(store->apply_one(mine, soon()));
+    EXPECT_FALSE(is_bound(lock("x")));
+    // With its session the one before has nothing to do with the lock any more, whenever the server hears of its end.
+    bound.reset();
+    while (session_of(lock("x")) != "") std::this_thread::yield();
+    EXPECT_THAT(open()->apply_one(by_carol(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(store->apply_one(renewal(mine), soon()), Granted());
+}
+
 TEST_F(PostgresSession, ALeaseThatWasTakenIsLostAndLetsGo) {
     const auto store = open("session=on");
     const auto other = open("session=on");
@@ -129,10 +173,97 @@ TEST_F(PostgresSession, WhatIsReleasedIsHeldByNobody) {
         for (Store* each : {store.get(), other.get()}) {
             const Acquire mine = by_alice(lock("x"), 1h);
             EXPECT_THAT(each->apply_one(mine, soon()), Granted());
+            EXPECT_EQ(is_bound(lock("x")), session_of(lock("x")) != "") << "a row that speaks of a session has one";
             EXPECT_THAT(each->apply_one(release(mine), soon()), Granted());
             EXPECT_FALSE(is_bound(lock("x")));
         }
-    while (by_hand_("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != "0") std::this_thread::yield();
+    EXPECT_TRUE(nobody_holds_any());
+}
+
+// Whatever ends a lease, or keeps it from coming: an advisory lock that stays would take the next holder's session
+// away.
+TEST_F(PostgresSession, WhatEndsOtherwiseOrNeverCameIsHeldByNobodyEither) {
+    const auto store = open("session=on");
+    const Acquire given = by_alice(lock("given on"), 1h);
+    const Acquire to = by_bob(lock("given on"), 1h);
+    must(store->apply_one(given, soon()));
+    EXPECT_THAT(store->apply_one(Transfer{given.name, given.as, to.holder, to.as, ""}, soon()), Granted());
+    EXPECT_TRUE(nobody_holds_any()) << "after a transfer";
+    EXPECT_THAT(open()->apply_one(by_carol(lock("given on")), soon()), RefusedWith(Errc::lock_conflict));
+
+    const Acquire waiting = queued(by_bob(lock("given on")));
+    EXPECT_THAT(store->apply_one(waiting, soon()), RefusedWith(Errc::lock_conflict));
+    must(store->apply_one(cancel(waiting), soon()));
+    EXPECT_TRUE(nobody_holds_any()) << "of who left the line";
+
+    const Acquire broken = by_alice(lock("broken"), 1h);
+    must(store->apply_one(broken, soon()));
+    must(open()->apply_one(Break{broken.name, broken.as.lock_id, "root", "test"}, soon()));
+    EXPECT_THAT(store->apply_one(renewal(broken), soon()), RefusedWith(Errc::lock_not_held));
+    EXPECT_TRUE(nobody_holds_any()) << "once it was told";
+
+    by_hand_("BEGIN");
+    by_hand_("SELECT 1 FROM " + row_of_lock(lock("broken")) + " FOR UPDATE");
+    EXPECT_THAT(store->apply_one(by_alice(lock("broken")), Deadline::in(host_clock(), 200ms)),
+                RefusedWith(Errc::store_unavailable));
+    by_hand_("COMMIT");
+    EXPECT_TRUE(nobody_holds_any()) << "nothing was changed";
+}
+
+// There may be a lease, and its holder will find out. Until then nobody may take it for one whose process is gone.
+TEST_F(PostgresSession, ALeaseThatNobodyKnowsOfKeepsItsSession) {
+    Proxy proxy(port_);
+    const auto store = must(open_store(postgres_url(proxy.port(), "schema=" + schema_ + "&session=on")));
+    const auto other = open();
+    const Acquire mine = by_alice(lock("x"), 1h);
+    proxy.arrange_when([&] { return must(other->inspect(lock("x"), soon())).state == LockState::held; });
+    EXPECT_THAT(store->apply_one(mine, soon()), RefusedWith(Errc::outcome_unknown));
+    EXPECT_NE(session_of(lock("x")), "");
+    EXPECT_THAT(other->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(must(store->apply_one(mine, soon())).lock.seq, 2U) << "it was granted once";
+}
+
+// The session of the one before may be gone without the server having noticed. Then a lease comes without its own.
+TEST_F(PostgresSession, ALeaseThatCameWithoutASessionGetsOneWithItsNextRenewal) {
+    const auto store = open("session=on");
+    const Acquire before = by_alice(lock("x"), 1h);
+    must(store->apply_one(before, soon()));
+    const std::string key = by_hand_("SELECT session_key FROM " + row_of_lock(lock("x")));
+    must(store->apply_one(release(before), soon()));
+    EXPECT_TRUE(nobody_holds_any());
+    by_hand_("SELECT pg_advisory_lock(" + key + ")");
+    const Acquire mine = by_bob(lock("x"), 1h);
+    must(store->apply_one(mine, soon()));
+    EXPECT_FALSE(is_bound(lock("x"))) << "whoever finds the advisory lock free would take the lease";
+    by_hand_("SELECT pg_advisory_unlock(" + key + ")");
+    must(store->apply_one(renewal(mine), soon()));
+    EXPECT_TRUE(is_bound(lock("x")));
+    EXPECT_NE(session_of(lock("x")), "");
+}
+
+TEST_F(PostgresSession, StoresInOneDatabaseShareNoSession) {
+    const std::string schema = random_schema();
+    const auto store = open("session=on");
+    const auto beside = must(open_store(postgres_url(port_, "session=on&schema=" + schema)));
+    must(store->apply_one(by_alice(lock("x"), 1h), soon()));
+    must(beside->apply_one(by_bob(lock("x"), 1h), soon()));
+    EXPECT_TRUE(is_bound(lock("x")));
+    EXPECT_EQ(by_hand_("SELECT session_key IS NOT NULL FROM " + schema + ".locks"), "t");
+    by_hand_("DROP SCHEMA " + schema + " CASCADE");
+}
+
+// One lease was taken by somebody else meanwhile; those behind it are still there.
+TEST_F(PostgresSession, ALeaseThatWasTakenDoesNotKeepTheOthersFromTheirSessions) {
+    const auto store = open("session=on");
+    const auto other = open("session=on");
+    const Acquire last = by_alice(lock("c"), 1h);
+    for (const char* name : {"a", "b"}) must(store->apply_one(by_alice(lock(name), 1h), soon()));
+    must(store->apply_one(last, soon()));
+    by_hand_("SELECT pg_terminate_backend(" + session_of(lock("a")) + ", 10000)");
+    must(other->apply_one(by_bob(lock("a"), 1h), soon()));
+    EXPECT_THAT(store->apply_one(renewal(last), soon()), Granted());
+    EXPECT_NE(session_of(lock("b")), "") << "which nobody has renewed";
+    EXPECT_THAT(other->apply_one(by_bob(lock("b")), soon()), RefusedWith(Errc::lock_conflict));
 }
 
 TEST_F(PostgresSession, TwoThreadsOfOneProcessExcludeEachOther) {

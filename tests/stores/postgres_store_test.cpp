@@ -118,6 +118,36 @@ TEST_F(PostgresStore, ColumnsThatDisagreeWithTheRecordBlockTheLock) {
     }
 }
 
+// For who reads the tables with SQL.
+TEST_F(PostgresStore, TheColumnsSayWhatTheEventsAndTheLeaseSay) {
+    const auto store = open();
+    const auto time = [](Instant instant) { return instant.time_since_epoch().count(); };
+    Acquire alice = by_alice(lock("x"));
+    alice.holder.user = "uid 7";
+    must(store->apply_one(alice, soon()));
+    must(store->apply_one(Break{lock("x"), alice.as.lock_id, "root", "stuck"}, soon()));
+    Acquire bob = by_bob(lock("x"));
+    bob.holder.user = "uid 8";
+    bob.operation = "deploy";
+    bob.reason = "v2";
+    must(store->apply_one(bob, soon()));
+    must(store->apply_one(renewal(bob), soon()));
+    for (const AuditEvent& one : must(store->history({.name = lock("x")}, soon())))
+        EXPECT_EQ(by_hand_(fmt::format("SELECT concat_ws('|', at, event, token, lock_id, holder, user_name, actor, "
+                                       "reason) FROM {}.audit WHERE seq = {}",
+                                       schema_, one.seq)),
+                  fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", time(one.at), name_of(one.kind), one.token.value,
+                              one.lock_id.text(), one.holder.text, one.holder.user, one.actor, one.reason));
+    const LockStatus status = must(store->inspect(lock("x"), soon()));
+    const Lease& lease = *status.lease;
+    EXPECT_EQ(by_hand_("SELECT concat_ws('|', token, lock_id, holder, user_name, operation, reason, acquired_at, "
+                       "renewed_at, expires_at, seq) FROM " +
+                       row_of_lock(lock("x"))),
+              fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", status.token.value, lease.lock_id.text(), lease.holder.text,
+                          lease.holder.user, lease.operation, lease.reason, time(lease.acquired_at),
+                          time(lease.renewed_at), time(lease.expires_at), status.seq));
+}
+
 TEST_F(PostgresStore, ALockWithAHistoryAndNoRecordIsNotFree) {
     const auto store = open();
     must(store->apply_one(by_alice(lock("x")), soon()));
@@ -158,10 +188,17 @@ TEST_F(PostgresStore, AMissingTableAndANewerFormatAreToldApartFromNoStore) {
     must(store->apply_one(by_alice(lock("x")), soon()));
     by_hand_("ALTER TABLE " + schema_ + ".queue RENAME TO elsewhere");
     EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::record_corrupt));
-    by_hand_("UPDATE " + schema_ + ".meta SET format = 2");
+    by_hand_("UPDATE " + schema_ + ".meta SET format = 3");
     EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(store->inspect(lock("x"), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));
+}
+
+TEST_F(PostgresStore, LocksAndEventsAreNotTruncatedByMistake) {
+    must(open()->apply_one(by_alice(lock("x")), soon()));
+    for (const char* table : {"locks", "audit"})
+        EXPECT_THROW(by_hand_("TRUNCATE " + schema_ + "." + table), std::runtime_error) << table;
+    EXPECT_EQ(must(open()->inspect(lock("x"), soon())).seq, 1U);
 }
 
 TEST_F(PostgresStore, TheTablesOfAnotherProgramAreLeftAlone) {

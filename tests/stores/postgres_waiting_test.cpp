@@ -3,6 +3,7 @@
 #include "stores/postgres_fixture.hpp"
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -100,6 +101,34 @@ TEST_F(PostgresWaiting, ManyWaitersShareOneConnection) {
         EXPECT_THAT(store->apply_one(release(held), soon()), Granted());
     }
     EXPECT_THAT(order, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// All waiters of a store hear through one connection, and each is called by a name of its own.
+TEST_F(PostgresWaiting, WhatOneWaiterIsToldEndsNoOtherWait) {
+    const auto store = open(named());
+    const auto stand_in_line = [&](const std::string& name) {
+        must(store->apply_one(by_alice(lock(name), 1h), soon()));
+        const Acquire bob = queued(by_bob(lock(name)), 1h);
+        EXPECT_THAT(store->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+        return Watch{.name = lock(name), .seen_seq = 1, .ticket = bob.as.lock_id};
+    };
+    const Watch told = stand_in_line("told");
+    std::string channel = "holdfast_" + told.ticket->text();
+    std::erase(channel, '-');
+    std::stop_source enough;
+    Watch other = stand_in_line("other");
+    other.stop = enough.get_token();
+    auto sleeps = std::async(std::launch::async, [&] { return store->wait_for_change(other, Deadline::never()); });
+    while (listening() == 0) std::this_thread::yield();
+    for (int round = 0; round < 20; ++round) {
+        auto woken = std::async(std::launch::async, [&] { return store->wait_for_change(told, soon()); });
+        // Until it listens, nobody hears it.
+        while (woken.wait_for(1ms) != std::future_status::ready) by_hand_("NOTIFY " + channel);
+        EXPECT_THAT(woken.get(), Granted());
+    }
+    EXPECT_EQ(sleeps.wait_for(0s), std::future_status::timeout) << "it was called by another's name";
+    enough.request_stop();
+    EXPECT_THAT(sleeps.get(), Granted());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // test's own, changed by hand while a store uses them.
 #include "stores/redis_fixture.hpp"
 #include "support/servers/clock.hpp"
+#include "support/servers/proxy.hpp"
 
 #include <algorithm>
 #include <future>
@@ -25,6 +26,24 @@ TEST(RedisScript, IsSentAgainWhenTheServerHasForgottenIt) {
     redis.server().start();
     EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
     EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 3U);
+}
+
+// Two faults at once: the server has forgotten the script, and the answer to the one that is sent again is lost.
+TEST(RedisScript, WhoseTextIsSentAgainAndIsNotAnsweredLeavesTheOutcomeUnknown) {
+    OwnRedis redis;
+    Proxy proxy(redis.server().port());
+    std::string url = redis.url();
+    const std::string port = std::to_string(redis.server().port());
+    url.replace(url.find(port), port.size(), std::to_string(proxy.port()));
+    const auto store = must(open_store(url));
+    const Acquire alice = by_alice(lock("x"), 1h);
+    must(store->apply_one(alice, soon()));
+    redis.by_hand().ask({"SCRIPT", "FLUSH"});
+    proxy.arrange(2, Fate::lose_reply);
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), RefusedWith(Errc::outcome_unknown));
+    EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 2U) << "it was done, once";
+    EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
+    expect_sound(*store, lock("x"));
 }
 
 // Redis 7.0 reads the clock again at each call, and two calls in one script were seen 55 ms apart.

@@ -8,6 +8,7 @@
 #include "support/server_place.hpp"
 #include "support/servers/clock.hpp"
 #include "support/servers/kinds.hpp"
+#include "support/servers/proxy.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,7 +23,8 @@ protected:
 
     ServerClock clock_;
     std::unique_ptr<Server> server_ = start_server(GetParam(), {.environment = clock_.environment()});
-    std::unique_ptr<Store> store_ = must(open_store(ServerPlace(GetParam(), server_->port()).url()));
+    const ServerPlace place_{GetParam(), server_->port()};
+    std::unique_ptr<Store> store_ = must(open_store(place_.url()));
 };
 
 TEST_P(ServerClockTest, PutBackItNeitherEndsALeaseNorBlocksALock) {
@@ -54,7 +56,11 @@ TEST_P(ServerClockTest, PutBackItKeepsNoPlaceForAWaiterThatDied) {
 TEST_P(ServerClockTest, PutForwardItEndsLeasesVisibly) {
     const Acquire alice = by_alice(lock("x"), 10min);
     const FencingToken first = must(store_->apply_one(alice, soon())).lock.token;
+    const Acquire dave = by("dave", lock("z"), 10min);
+    must(store_->apply_one(dave, soon()));
     clock_.step(1h);
+    EXPECT_THAT(store_->apply_one(renewal(dave), soon()), RefusedWith(Errc::lock_expired))
+        << "what the store remembers of the clock does not count";
     const Outcome bob = must(store_->apply_one(by_bob(lock("x")), soon()));
     EXPECT_TRUE(bob.stolen_from);
     EXPECT_GT(bob.lock.token, first);
@@ -63,6 +69,23 @@ TEST_P(ServerClockTest, PutForwardItEndsLeasesVisibly) {
     ASSERT_EQ(events.size(), 2U);
     EXPECT_GE(events[1].at - events[0].at, 1h) << "whoever reads the log sees the jump";
     EXPECT_THAT(verify_chain(events, must(store_->inspect(lock("x"), soon()))), Granted());
+
+    // Two faults at once: the clock is put back while an answer is lost and all connections break. What a store guesses
+    // of the clock is an hour wrong then, and so is what it remembers.
+    Proxy proxy(server_->port());
+    const auto behind = must(open_store(place_.url(proxy.port())));
+    const Acquire carol = by_carol(lock("y"), 10min);
+    must(behind->apply_one(carol, soon()));
+    must(behind->apply_one(renewal(carol), soon()));
+    proxy.arrange(1, Fate::lose_reply);
+    clock_.step(-1h);
+    Reply renewed = behind->apply_one(renewal(carol), soon());
+    if (!renewed && renewed.error().code == Errc::outcome_unknown) renewed = behind->apply_one(renewal(carol), soon());
+    EXPECT_THAT(renewed, Granted());
+    EXPECT_THAT(store_->apply_one(by_bob(lock("y")), soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(
+        verify_chain(must(store_->history({.name = lock("y")}, soon())), must(store_->inspect(lock("y"), soon()))),
+        Granted());
 }
 
 /// etcd is not among them: the shim does not reach a program in Go.

@@ -2,15 +2,14 @@
 // not. Method: a manual clock, and a file system of a few pages.
 
 #include "holdfast/open.hpp"
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
-#include "support/process.hpp"
 #include "support/requests.hpp"
 #include "support/temp_folder.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -165,20 +164,17 @@ int fill_the_disk(const std::filesystem::path& folder) {
 }
 
 TEST(SqliteDisk, AFullDiskChangesNothingAndALaterCallSucceeds) {
-    if (geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
     const TempFolder folder;
-    Process child = Process::fork([&] {
-        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
-        if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) return 77;
+    const int status = in_own_mounts([&] {
+        if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) return no_mounts;
         return fill_the_disk(folder.path());
     });
-    const Exit exit = child.wait();
-    if (exit == Exit{.status = 77}) GTEST_SKIP() << "no small file system can be mounted here";
-    EXPECT_EQ(exit, Exit{.status = 0}) << exit.status.value_or(-1);
+    if (status == no_mounts) GTEST_SKIP() << not_here << "no small file system can be mounted";
+    EXPECT_EQ(status, 0);
 }
 
 TEST(SqliteDisk, MemoryFileSystemsAreOfGradeB) {
-    if (!std::filesystem::exists("/dev/shm")) GTEST_SKIP() << "no tmpfs here";
+    if (!std::filesystem::exists("/dev/shm")) GTEST_SKIP() << not_here << "there is no /dev/shm";
     EXPECT_EQ(must(open_store("sqlite:/dev/shm/holdfast-not-there/locks.db"))->info().grade, Grade::b);
 }
 

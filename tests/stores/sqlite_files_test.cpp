@@ -4,6 +4,7 @@
 #include "base/file_lock.hpp"
 #include "holdfast/open.hpp"
 #include "sqlite_by_hand.hpp"
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
 #include "support/process.hpp"
 #include "support/requests.hpp"
@@ -83,14 +84,40 @@ TEST_F(SqliteFiles, AnEmptyBatchCreatesTheStore) {
     EXPECT_EQ(must(open_store(url()))->info().store_id, store->info().store_id);
 }
 
+// In a row that older versions do not read.
+TEST_F(SqliteFiles, TheFirstLockIsNotedWithItAndWhereTheNoteIsMissingTheNextOneIs) {
+    const auto rows = [&] { return ByHand(file()).column("SELECT id FROM holdfast_meta ORDER BY id"); };
+    const std::vector<std::string> unmarked{"1"};
+    const std::vector<std::string> marked{"1", "2"};
+    create(*open());
+    EXPECT_EQ(rows(), unmarked);
+    EXPECT_FALSE(open()->info().was_used);
+    const Acquire alice = by_alice(lock("a"));
+    const auto store = open();
+    ASSERT_THAT(store->apply_one(alice, Deadline::never()), Granted());
+    EXPECT_EQ(rows(), marked);
+    EXPECT_TRUE(store->info().was_used);
+    EXPECT_TRUE(open()->info().was_used);
+
+    ASSERT_EQ(ByHand(file()).execute("DELETE FROM holdfast_meta WHERE id = 2"), SQLITE_OK);
+    const auto later = open();
+    ASSERT_THAT(later->apply_one(renewal(alice), Deadline::never()), Granted());
+    EXPECT_EQ(rows(), unmarked) << "a change of a lock that is there costs no other";
+    for (const char* name : {"b", "c"}) ASSERT_THAT(later->apply_one(by_bob(lock(name)), Deadline::never()), Granted());
+    EXPECT_EQ(rows(), marked);
+}
+
 TEST_F(SqliteFiles, OnlyTheOwnerCanReadWhatIsCreatedWhateverTheUmask) {
-    const Umask mask(0000);
-    const fs::path deep = folder_.path() / "new" / "folder";
-    auto store = must(open_store("sqlite:" + (deep / "locks.db").string()));
-    ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
-    EXPECT_EQ(mode_of(deep.parent_path()), 0700U);
-    EXPECT_EQ(mode_of(deep), 0700U);
-    for (const auto& entry : fs::directory_iterator(deep)) EXPECT_EQ(mode_of(entry.path()), 0600U) << entry.path();
+    // One that takes nothing away, and one that takes away what the owner needs.
+    for (const mode_t bits : {mode_t{0000}, mode_t{0777}}) {
+        const Umask mask(bits);
+        const fs::path deep = folder_.path() / std::to_string(bits) / "folder";
+        auto store = must(open_store("sqlite:" + (deep / "locks.db").string()));
+        ASSERT_THAT(store->apply_one(by_alice(lock("a")), Deadline::never()), Granted());
+        EXPECT_EQ(mode_of(deep.parent_path()), 0700U);
+        EXPECT_EQ(mode_of(deep), 0700U);
+        for (const auto& entry : fs::directory_iterator(deep)) EXPECT_EQ(mode_of(entry.path()), 0600U) << entry.path();
+    }
 }
 
 TEST_F(SqliteFiles, ClosingTheLastWriterLeavesEverythingInTheDatabaseFile) {
@@ -173,7 +200,7 @@ TEST_F(SqliteFiles, AFolderInWhichAnybodyCanSwapFilesIsRefused) {
 }
 
 TEST_F(SqliteFiles, AFileOfAnotherUserIsRefused) {
-    if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+    if (!can_give_away()) GTEST_SKIP() << not_here << "nothing can be given to another user";
     create(*open());
     ASSERT_EQ(chown(file().c_str(), 12345, 12345), 0);
     EXPECT_THAT(open_store(url()), RefusedWith(Errc::store_unsafe));

@@ -4,6 +4,7 @@
 
 #include "base/fd.hpp"
 #include "holdfast/open.hpp"
+#include "support/isolation.hpp"
 #include "support/matchers.hpp"
 #include "support/process.hpp"
 #include "support/requests.hpp"
@@ -156,7 +157,8 @@ TEST_F(SqliteSyncs, ANewLogHasANameOnTheDiskWhenItsFirstChangeIsAnswered) {
 }
 
 TEST_F(SqliteSyncs, ALogKeepsItsNameFromProcessToProcess) {
-    if (!can_say_that_it_is_named()) GTEST_SKIP() << "no extended attributes here";
+    if (!can_say_that_it_is_named())
+        GTEST_SKIP() << not_here << "the folder for temporary files has no extended attributes";
     const Acquire first = by_alice(name_);
     must(open()->apply_one(first, Deadline::never()));
     EXPECT_THAT(take_seen(), ElementsAre("log header", "log write", "log sync", "database write", "database sync"));

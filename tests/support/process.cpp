@@ -1,11 +1,14 @@
 #include "support/process.hpp"
 
+#include "support/time_limit.hpp"
+
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <stdexcept>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -68,20 +71,30 @@ Process::Process(Process&& other) noexcept
 Process::~Process() {
     if (pid_ < 0) return;
     ::kill(pid_, SIGKILL);
-    wait();
+    reap();
+}
+
+ssize_t Process::next_output(char* buffer, std::size_t size, std::string_view awaited) const {
+    if (!readable_in_time(output_.get())) give_up_on(awaited);
+    return ::read(output_.get(), buffer, size);
+}
+
+void Process::give_up_on(std::string_view awaited) const {
+    throw std::runtime_error(std::string(awaited) + " of process " + std::to_string(pid_) + " (" +
+                             command_line_of(pid_) + ") did not come in time");
 }
 
 std::string Process::read_line() {
     std::string line;
     char letter = 0;
-    while (::read(output_.get(), &letter, 1) == 1 && letter != '\n') line += letter;
+    while (next_output(&letter, 1, "a line") == 1 && letter != '\n') line += letter;
     return line;
 }
 
 std::string Process::read_all() {
     std::string text;
     std::array<char, 4096> buffer{};
-    for (ssize_t got = 0; (got = ::read(output_.get(), buffer.data(), buffer.size())) > 0;)
+    for (ssize_t got = 0; (got = next_output(buffer.data(), buffer.size(), "the end of its output")) > 0;)
         text.append(buffer.data(), static_cast<std::size_t>(got));
     return text;
 }
@@ -89,6 +102,11 @@ std::string Process::read_all() {
 void Process::send(int signal) const { ::kill(pid_, signal); }
 
 Exit Process::wait() {
+    if (!ends_in_time(pid_)) give_up_on("the end");
+    return reap();
+}
+
+Exit Process::reap() {
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0)
         if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitpid");

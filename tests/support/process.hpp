@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct Exit {
 
 /// A real child process with a pipe to its standard input and one from its standard output.
 ///
-/// Who lets go of it without waiting kills it: no test leaves a process behind.
+/// Who lets go of it without waiting kills it: no test leaves a process behind. What is waited for and does not come
+/// in time is thrown, and fails the test.
 class Process {
 public:
     /// Runs a program. Throws if it cannot be started.
@@ -48,6 +50,11 @@ public:
 private:
     Process(pid_t pid, base::Fd input, base::Fd output)
         : pid_(pid), input_(std::move(input)), output_(std::move(output)) {}
+
+    /// What it writes next, up to `size` bytes.
+    ssize_t next_output(char* buffer, std::size_t size, std::string_view awaited) const;
+    [[noreturn]] void give_up_on(std::string_view awaited) const;
+    Exit reap();
 
     pid_t pid_;  ///< -1 once it was waited for.
     base::Fd input_;

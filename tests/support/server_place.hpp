@@ -16,6 +16,8 @@ public:
     [[nodiscard]] std::string url() const { return url(port_); }
     /// The same place, asked through a port at which somebody stands in between.
     [[nodiscard]] std::string url(std::uint16_t port) const;
+    /// Of the schema, the database or the prefix.
+    [[nodiscard]] const std::string& name() const { return name_; }
 
 private:
     std::string kind_;

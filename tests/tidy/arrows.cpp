@@ -27,7 +27,7 @@ const std::array rules{
     Rule{"base", {"values"}},
     // The one file that knows every store. The first rule that fits decides, so it stands before `stores/*`.
     Rule{"stores/open_store.cpp", {"values", "base", "kernel", "stores", "stores/*"}},
-    Rule{"stores/*", {"values", "base", "kernel", "stores", "stores/batch"}},
+    Rule{"stores/*", {"values", "base", "kernel", "stores", "stores/common"}},
     Rule{"stores", {"values", "base", "kernel"}},
     Rule{"client", {"values", "base", "kernel"}},
     Rule{"json", {"values"}},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <set>
 
 namespace holdfast::tidy {
 namespace {
@@ -11,6 +12,16 @@ namespace {
 std::string expected_row(const ErrorRow& row) {
     const std::string http = row.http_status == 0 ? "–" : std::to_string(row.http_status);
     return fmt::format("| `{}` | {} | {} | {} |", row.name, row.exit_status, http, row.meaning);
+}
+
+/// Characters, not bytes, of UTF-8.
+std::size_t columns_of(std::string_view line) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string_view without_indent(std::string_view line) {
+    return line.substr(std::min(line.find_first_not_of(' '), line.size()));
 }
 
 }  // namespace
@@ -57,6 +68,32 @@ Complaints unmentioned(const SourceFile& page, const std::vector<std::string>& w
             complaints.push_back(fmt::format("{}: says nothing of {}", page.path, word));
     }
     return complaints;
+}
+
+Complaints wide_prose(const std::vector<SourceFile>& pages) {
+    Complaints complaints;
+    for (const SourceFile& page : pages) {
+        bool in_code = false;
+        for (std::size_t i = 0; i < page.lines.size(); ++i) {
+            const std::string_view text = without_indent(page.lines[i]);
+            if (text.starts_with("```")) in_code = !in_code;
+            if (in_code || text.starts_with('|') || columns_of(page.lines[i]) <= most_columns) continue;
+            complaints.push_back(fmt::format("{}: {} characters, and {} is the most", place(page, i + 1),
+                                             columns_of(page.lines[i]), most_columns));
+        }
+    }
+    return complaints;
+}
+
+std::vector<std::string> labels_in(const std::vector<SourceFile>& cmake_files) {
+    static const std::regex label(R"(\bLABELS ([a-z]+))");
+    std::set<std::string> found;
+    for (const SourceFile& file : cmake_files)
+        for (const std::string& line : file.lines) {
+            std::smatch match;
+            if (!line.starts_with('#') && std::regex_search(line, match, label)) found.insert(match[1]);
+        }
+    return {found.begin(), found.end()};
 }
 
 std::vector<std::string> folders_in(std::string_view folder) {

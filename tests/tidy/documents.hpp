@@ -19,6 +19,13 @@ namespace holdfast::tidy {
 /// Those of `words`, such as `src/kernel` or `sqlite:`, that appear nowhere on `page`.
 [[nodiscard]] Complaints unmentioned(const SourceFile& page, const std::vector<std::string>& words);
 
+/// Lines of prose with more than `most_columns` characters. Tables and code blocks may be wider.
+inline constexpr std::size_t most_columns = 120;
+[[nodiscard]] Complaints wide_prose(const std::vector<SourceFile>& pages);
+
+/// The labels that `cmake_files` give to tests by name, each once.
+[[nodiscard]] std::vector<std::string> labels_in(const std::vector<SourceFile>& cmake_files);
+
 /// The folders directly below `folder`, by name.
 [[nodiscard]] std::vector<std::string> folders_in(std::string_view folder);
 

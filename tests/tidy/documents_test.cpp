@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 namespace holdfast::tidy {
@@ -68,6 +69,54 @@ TEST(StoresPage, ShowsEveryScheme) {
     for (const std::string_view scheme : known_schemes()) schemes.push_back(std::string(scheme) + ":");
     ASSERT_FALSE(schemes.empty());
     EXPECT_THAT(unmentioned(read_source("docs/reference/stores.md"), schemes), IsEmpty());
+}
+
+TEST(ContributingPage, ListsEveryLabelOfTheTests) {
+    auto labels = labels_in(sources_below({"tests"}, {"CMakeLists.txt"}));
+    ASSERT_THAT(labels, testing::IsSupersetOf({"unit", "quick", "conformance"}));
+    labels.emplace_back("stores");  // By its folder.
+    std::vector<std::string> first_cells;
+    for (const std::string& label : labels) first_cells.push_back("| `" + label + "` |");
+    EXPECT_THAT(unmentioned(read_source("CONTRIBUTING.md"), first_cells), IsEmpty());
+}
+
+TEST(DecisionRecords, HaveAStatusAndTheSameFourParts) {
+    const auto records = sources_below({"docs/adr"}, {".md"});
+    ASSERT_FALSE(records.empty());
+    for (const SourceFile& record : records)
+        EXPECT_THAT(unmentioned(record, {"Status: ", "## Context", "## Choice", "## Alternatives", "## Consequences"}),
+                    IsEmpty());
+}
+
+TEST(LabelCheck, FindsEachLabelOnceAndNoneInComments) {
+    const auto file =
+        made_up("CMakeLists.txt", "# [LABELS quick]\n  LABELS unit)\n  TIMEOUT 60 LABELS docs)\nLABELS unit\n");
+    EXPECT_THAT(labels_in({file}), testing::ElementsAre("docs", "unit"));
+}
+
+/// Pages that are older than the rule. Whoever wraps one takes it off this list.
+bool may_be_wide(const SourceFile& page) {
+    static constexpr std::array beginnings{"README.md",           "docs/ARCHITECTURE.md", "docs/PROTOCOL.md",
+                                           "docs/adding-a-store", "docs/reference/",      "docs/reliability.md"};
+    return std::ranges::any_of(beginnings, [&](const char* text) { return page.path.starts_with(text); });
+}
+
+TEST(Prose, FitsIntoAWindow) {
+    auto pages = sources_below({"docs"}, {".md"});
+    for (const char* page : {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "UPGRADING.md"})
+        pages.push_back(read_source(page));
+    std::erase_if(pages, may_be_wide);
+    ASSERT_THAT(pages, SizeIs(testing::Gt(20)));
+    EXPECT_THAT(wide_prose(pages), IsEmpty());
+}
+
+TEST(ProseCheck, CountsCharactersOfProseOnly) {
+    const std::string most(most_columns, 'x');
+    std::string dashes;
+    for (std::size_t i = 0; i < most_columns; ++i) dashes += "–";
+    EXPECT_THAT(wide_prose({made_up("a.md", most + "\n" + dashes + "\n")}), IsEmpty());
+    EXPECT_THAT(wide_prose({made_up("a.md", "| " + most + " |\n```sh\n" + most + "x\n```\n")}), IsEmpty());
+    EXPECT_THAT(wide_prose({made_up("a.md", "```sh\n```\n" + most + "x\n- " + most + "\n")}), SizeIs(2));
 }
 
 TEST(MentionCheck, RefusesAPageThatLeavesSomethingOut) {

@@ -72,6 +72,19 @@ TEST(PrintableTest, ShowsWhatWouldMoveATerminal) {
               "\\xc2\\x9b31m");
 }
 
+TEST(PrintableTest, ShowsWhatNobodyWouldSee) {
+    EXPECT_EQ(printable("prod\xe2\x80\xaexyz"), "prod\\u202exyz") << "right to left";
+    EXPECT_EQ(printable("\xe2\x81\xa6\xe2\x81\xa9"), "\\u2066\\u2069") << "isolates";
+    EXPECT_EQ(printable("a\xe2\x80\x8b\xe2\x80\x8d\xef\xbb\xbf"), "a\\u200b\\u200d\\ufeff") << "zero width";
+    EXPECT_EQ(printable("\xe2\x80\xa8\xe2\x80\xa9"), "\\u2028\\u2029") << "separators";
+    EXPECT_EQ(printable("\xc2\xad\xd8\x9c"), "\\u00ad\\u061c");
+    EXPECT_EQ(printable("\xf3\xa0\x81\xa1"), "\\udb40\\udc61") << "a tag";
+    // The neighbours are seen.
+    for (const std::string_view text :
+         {"\xe2\x80\x8a", "\xe2\x80\x90", "\xe2\x80\xa7", "\xe2\x80\xaf", "\xc2\xae", "\xef\xbf\xbd", "\xd8\x9d"})
+        EXPECT_EQ(printable(text), text);
+}
+
 TEST(PrintableTest, MakesAnyBytesHarmless) {
     for (int first = 0; first < 256; ++first)
         for (int second = 0; second < 256; ++second) {

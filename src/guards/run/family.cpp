@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <memory>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace holdfast::guards::run {
@@ -48,6 +49,13 @@ std::vector<ProcessLine> all_processes() {
 
 }  // namespace
 
+bool processes_are_visible() { return small_file("/proc/self/stat").has_value(); }
+
+bool has_children() {
+    siginfo_t info{};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 std::set<pid_t> children() {
     std::set<pid_t> found;
     if (const auto listed = small_file("/proc/self/task/" + std::to_string(getpid()) + "/children")) {
@@ -84,15 +92,15 @@ std::vector<Relative> descendants(const std::set<pid_t>& except) {
     return living;
 }
 
-std::vector<Relative> marked_with(std::string_view lock_id) {
+std::vector<Relative> marked_with(std::string_view mark) {
     std::vector<Relative> found;
-    const std::string mark = "HOLDFAST_LOCK_ID=" + std::string(lock_id);
     for (const ProcessLine& line : all_processes()) {
         if (line.pid == getpid() || line.state == 'Z') continue;
         const std::string environment =
             '\0' + small_file("/proc/" + std::to_string(line.pid) + "/environ").value_or("");
-        const auto at = environment.find('\0' + mark);
-        if (at != std::string::npos && environment[at + 1 + mark.size()] == '\0')
+        const auto at = environment.find(std::string_view("\0HOLDFAST_RUN=", 14));
+        // The marks of all runs around it: of a run inside a run, both watchdogs know the processes.
+        if (at != std::string::npos && environment.substr(at, environment.find('\0', at + 1) - at).contains(mark))
             found.push_back({line.pid, line.name});
     }
     return found;

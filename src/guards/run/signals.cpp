@@ -14,6 +14,13 @@ namespace {
 constexpr std::array interesting{SIGCHLD, SIGTERM, SIGINT,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
                                  SIGALRM, SIGCONT, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU};
 
+/// What the caller told us to ignore (nohup, a job in the background) stays ignored: a blocked signal would be read
+/// from the descriptor nevertheless.
+bool is_ignored(int signal) {
+    struct sigaction action{};
+    return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 Signals::Signals() {
@@ -27,13 +34,18 @@ Signals::Signals() {
 
     sigset_t wanted{};
     sigemptyset(&wanted);
-    for (const int signal : interesting) sigaddset(&wanted, signal);
+    for (const int signal : interesting)
+        if (!is_ignored(signal)) sigaddset(&wanted, signal);
     descriptor_ = base::Fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 Signals::~Signals() {
-    // What came too late for the child must not end us instead, and with us its exit status.
-    while (next()) {
+    // What came too late for the child must not end us instead, and with us its exit status. Nor may what we do not
+    // listen to, such as SIGXFSZ of a store that could not write.
+    sigset_t all{};
+    sigfillset(&all);
+    const timespec no_time{};
+    while (sigtimedwait(&all, nullptr, &no_time) > 0) {
     }
     sigaction(SIGCHLD, &child_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);

@@ -10,8 +10,8 @@
 namespace holdfast::guards::run {
 
 /// All signals that can be are blocked as long as this lives, and those that matter are read from a
-/// descriptor. Works as PID 1 too, where signals without a handler would be dropped unless blocked. Made
-/// before any thread, so that every thread inherits it.
+/// descriptor, but for those that the caller ignores. Works as PID 1 too, where signals without a handler would be
+/// dropped unless blocked. Made before any thread, so that every thread inherits it.
 class Signals {
 public:
     Signals();

@@ -43,10 +43,14 @@ Started spawn(const Launch& launch) {
         // Told by the child itself, so that there is no moment at which it runs and nobody watches it.
         const WatchMessage message{.kind = WatchMessage::Kind::child, .group = self};
         if (launch.announce < 0 || write(launch.announce, &message, sizeof message) == ssize_t{sizeof message}) {
-            // We ignore a closed pipe to report it; a program expects to be ended by it.
+            // We ignore a closed pipe and a full file to report them; a program expects to be ended by them.
             signal(SIGPIPE, SIG_DFL);
+            signal(SIGXFSZ, SIG_DFL);
             sigprocmask(SIG_SETMASK, &launch.signal_mask, nullptr);
-            execvpe(argv[0], argv.data(), envp.data());
+            // The last look at the clock: the supervisor may have been stopped since it was granted the lease, and a
+            // command must not begin under a lease that is over.
+            errno = ETIME;
+            if (host_clock().boottime() < launch.start_before) execvpe(argv[0], argv.data(), envp.data());
         }
         const int error = errno;
         if (write(ends[1], &error, sizeof error) < 0) _exit(126);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "holdfast/clock.hpp"
+
 #include <optional>
 #include <signal.h>
 #include <string>
@@ -11,15 +13,16 @@ namespace holdfast::guards::run {
 /// A program to start, with everything that its start needs.
 struct Launch {
     std::vector<std::string> command;
-    std::vector<std::string> environment;  ///< `NAME=value`, the whole of it.
-    sigset_t signal_mask{};                ///< What the child starts with.
-    int terminal = -1;                     ///< Handed to the child's group, if any.
-    int announce = -1;                     ///< A watchdog's pipe, told of the child before it runs.
+    std::vector<std::string> environment;     ///< `NAME=value`, the whole of it.
+    sigset_t signal_mask{};                   ///< What the child starts with.
+    int terminal = -1;                        ///< Handed to the child's group, if any.
+    int announce = -1;                        ///< A watchdog's pipe, told of the child before it runs.
+    Boottime start_before = Boottime::max();  ///< From then on it is not started: the error is ETIME.
 };
 
 struct Started {
     pid_t pid = -1;
-    int error = 0;  ///< Of the exec: the program was not found or cannot be run.
+    int error = 0;  ///< Of the exec: the program was not found or cannot be run, or it was too late.
 };
 
 /// Starts `launch` as the leader of its own process group. With `error`, nothing is running.

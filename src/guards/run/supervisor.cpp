@@ -44,13 +44,16 @@ public:
           signals_(signals),
           clock_(clock),
           terminal_(foreground_terminal()),
-          changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+          changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+          visible_(processes_are_visible()) {}
 
     Verdict run() {
         // Orphans of the child come to us, so that nobody slips away when the lease is lost.
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         // Children that were there before us, as after a shell's exec, are not ours to wait for or to end.
         strangers_ = children();
+        if (!visible_ && group_ != nullptr && job_.notice)
+            job_.notice("warning: without /proc only the command's process group can be ended when the lease is lost");
         if (!start()) return std::move(verdict_);
         while (!child_ended_) wait_and_serve();
         take_terminal_back();
@@ -68,9 +71,14 @@ private:
             foretell();
         }
         const Started started = spawn({job_.command, job_.environment, signals_.mask_before(), terminal_,
-                                       watchdog_ != nullptr ? watchdog_->pipe() : -1});
+                                       watchdog_ != nullptr ? watchdog_->pipe() : -1,
+                                       group_ != nullptr ? doom().term_at : Boottime::max()});
         if (started.error != 0) {
             take_terminal_back();
+            if (started.error == ETIME)
+                return give_up(Ending::lost,
+                               Error{Errc::lock_expired, "the lease ran out before the command could be started"},
+                               std::nullopt);
             const bool runnable = started.error != ENOENT && started.error != EACCES && started.error != ENOEXEC &&
                                   started.error != ENOTDIR && started.error != EISDIR;
             verdict_.code = started.error == ENOENT || started.error == ENOTDIR ? 127 : 126;
@@ -94,7 +102,7 @@ private:
             *watchdog_ = std::move(*another);
         }
         strangers_.insert(watchdog_->pid());
-        watchdog_->expect_family_of(group_->holds().front().credentials().lock_id.text());
+        watchdog_->expect_family_of(job_.mark);
         return {};
     }
 
@@ -138,7 +146,16 @@ private:
 
     /// A thread that cannot be had now is asked for again; without one the child is ended in time.
     void keep_renewing() {
-        if (!renewing_) renewing_ = group_ == nullptr || group_->start_renewing();
+        if (renewing_) return;
+        auto started = group_ == nullptr ? Result<void>{} : group_->start_renewing();
+        renewing_ = started.has_value();
+        not_renewing_because_ = renewing_ ? std::nullopt : std::optional(started.error());
+    }
+
+    /// Why the lease is about to run out.
+    [[nodiscard]] Error reason_of_expiry() const {
+        if (!not_renewing_because_) return group_->reason_of_expiry();
+        return {Errc::lock_expired, "the lease could not be renewed in time: " + not_renewing_because_->message};
     }
 
     /// How long to sleep. Half of what is left before something must happen, so that a renewal in the
@@ -158,7 +175,7 @@ private:
         if (!warned_ && (loss || now >= fate.term_at)) {
             warned_ = true;
             kill_at_ = now + job_.grace;
-            lost_because_ = loss ? *loss : Error{Errc::lock_expired, "the lease could not be renewed in time"};
+            lost_because_ = loss ? *loss : reason_of_expiry();
             signal_family(SIGTERM);
             signal_family(SIGCONT);  // A stopped process hears of SIGTERM only when it goes on.
         }
@@ -172,13 +189,35 @@ private:
         if (signal == SIGCHLD || signal == SIGTTIN || signal == SIGTTOU) return;
         // Who asks a second time means it.
         if ((signal == SIGTERM || signal == SIGINT) && stop_requests_++ > 0) signal = SIGKILL;
-        if (signal == SIGCONT) give_terminal();
+        if (signal == SIGCONT && !child_ended_) give_terminal();
         kill(-child_, signal);
+        // A stopped process hears of it only when it goes on; one in a group of its own, of what its parent makes of
+        // it.
+        if (is_stop_signal(signal)) signal_family(SIGCONT);
     }
 
-    void signal_family(int signal) const {
+    void signal_family(int signal) {
         kill(-child_, signal);
-        for (const Relative& relative : descendants(strangers_)) kill(relative.pid, signal);
+        for (const Relative& relative : descendants(strangers_))
+            if (kill(relative.pid, signal) != 0 && errno == EPERM && warned_) cannot_end(relative);
+    }
+
+    /// It became another user, by sudo or a setuid program.
+    void cannot_end(const Relative& relative) {
+        const auto is_same = [&](const Relative& other) { return other.pid == relative.pid; };
+        if (std::ranges::any_of(verdict_.out_of_reach, is_same)) return;
+        verdict_.out_of_reach.push_back(relative);
+        if (job_.notice)
+            job_.notice(fmt::format("cannot end {} (pid {}), which runs as another user: it goes on without the lock",
+                                    relative.name, relative.pid));
+    }
+
+    [[nodiscard]] bool only_those_out_of_reach_are_left() const {
+        const auto left = descendants(strangers_);
+        return !left.empty() && std::ranges::all_of(left, [&](const Relative& relative) {
+            return std::ranges::find(verdict_.out_of_reach, relative.pid, &Relative::pid) !=
+                   verdict_.out_of_reach.end();
+        });
     }
 
     void reap() {
@@ -217,13 +256,16 @@ private:
         const bool lost = lost_because_.has_value();
         verdict_.ending = lost ? Ending::lost : Ending::child_exit;
         if (lost) {
-            verdict_.error = lost_because_;
             end_the_rest();
             if (warned_) verdict_.margin = group_->deadline() - clock_.boottime();
         }
         if (group_ == nullptr) return;
         if (!lost) wait_for_the_rest();
+        if (!visible_ && verdict_.left_over.empty()) wait_for_the_unseen();
         let_go();
+        if (lost) verdict_.error = lost_because_;
+        // Asked again now that the store may have told who took the lock.
+        if (const auto told = group_->loss(); lost && told && told->code == Errc::lock_not_held) verdict_.error = told;
     }
 
     /// Nobody is left to watch, or nobody who could be ended. The watchdog goes while the store is told.
@@ -246,6 +288,10 @@ private:
         while (anybody_left()) {
             signal_family(SIGKILL);
             reap();
+            if (only_those_out_of_reach_are_left()) {
+                verdict_.left_over = verdict_.out_of_reach;
+                return;
+            }
             poll(nullptr, 0, 5);
         }
     }
@@ -261,15 +307,33 @@ private:
             reap();
             const bool over = enough.passed(clock_) || group_->loss();
             if (over) {
-                verdict_.left_over = descendants(strangers_);
+                verdict_.left_over = visible_ ? descendants(strangers_) : somebody();
                 if (!verdict_.left_over.empty()) return;
             }
             pollfd ready{signals_.descriptor(), POLLIN, 0};
             poll(&ready, 1, 10);
             while (const auto signal = signals_.next())
-                if (*signal != SIGCHLD && group_exists(child_)) kill(-child_, *signal);
+                if (group_exists(child_)) on_signal(*signal);
         }
     }
+
+    /// Without /proc: a process that left the group can only be told by our having a child. The watchdog is one too,
+    /// and goes first; it could not find such a process either.
+    void wait_for_the_unseen() {
+        watchdog_->dismiss();
+        watchdog_->join();
+        const Deadline enough = Deadline::in(clock_, job_.grace);
+        while (has_children()) {
+            reap();
+            if (enough.passed(clock_) || group_->loss()) {
+                if (has_children()) verdict_.left_over = somebody();
+                return;
+            }
+            poll(nullptr, 0, 5);
+        }
+    }
+
+    static std::vector<Relative> somebody() { return {{0, "processes that cannot be named without /proc"}}; }
 
     void give_terminal() const {
         if (terminal_ >= 0) tcsetpgrp(terminal_, child_);
@@ -285,6 +349,7 @@ private:
     const Clock& clock_;
     const int terminal_;
     const base::Fd changed_;  ///< Readable when a hold was lost.
+    const bool visible_;      ///< Processes that left the group can be found.
 
     std::set<pid_t> strangers_;  ///< Children that are not the child's family.
     std::list<std::stop_callback<std::function<void()>>> loss_alarms_;
@@ -292,6 +357,7 @@ private:
     pid_t child_ = 0;
     bool child_ended_ = false;
     bool renewing_ = false;
+    std::optional<Error> not_renewing_because_;
     bool warned_ = false;
     bool killed_ = false;
     Boottime kill_at_ = Boottime::max();

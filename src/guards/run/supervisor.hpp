@@ -17,7 +17,9 @@ namespace holdfast::guards::run {
 /// What to run, and how it is to be ended.
 struct Job {
     std::vector<std::string> command;
-    std::vector<std::string> environment;   ///< `NAME=value`, the whole of it.
+    std::vector<std::string> environment;  ///< `NAME=value`, the whole of it.
+    /// A UUID that HOLDFAST_RUN in `environment` contains: by it the watchdog knows the child's processes.
+    std::string mark;
     std::chrono::milliseconds grace{5000};  ///< Between SIGTERM and SIGKILL when the lease runs out.
     /// Told in words what the user should know while the child runs.
     std::function<void(const std::string&)> notice;
@@ -37,7 +39,9 @@ struct Verdict {
     std::optional<int> signal;                        ///< What ended the child, or came before it.
     std::optional<Error> error;                       ///< Why it was lost, could not be run, or not be released.
     std::optional<std::chrono::milliseconds> margin;  ///< Lost: the child was dead so long before the deadline.
-    std::vector<Relative> left_over;                  ///< Still running; the lease is left to run out.
+    std::vector<Relative> out_of_reach;               ///< Lost: runs as another user, and could not be ended.
+    std::vector<Relative>
+        left_over;  ///< Still running; the lease is left to run out. pid 0: who that is cannot be told.
 };
 
 /// A lease that is held for a job, and who stands in for the supervisor.

@@ -43,7 +43,7 @@ private:
         if (got != static_cast<ssize_t>(sizeof message)) return supervisor_died();
         switch (message.kind) {
             case WatchMessage::Kind::done: return false;
-            case WatchMessage::Kind::lease: lock_id_.assign(message.lock_id.begin(), message.lock_id.end()); break;
+            case WatchMessage::Kind::lease: mark_.assign(message.mark.begin(), message.mark.end()); break;
             case WatchMessage::Kind::child: group_ = message.group; break;
             case WatchMessage::Kind::reaping: group_ = 0; break;
             case WatchMessage::Kind::doom:
@@ -56,7 +56,7 @@ private:
 
     bool supervisor_died() {
         // There never was a lease, and so no child.
-        if (lock_id_.empty()) return false;
+        if (mark_.empty()) return false;
         orphaned_ = true;
         // Nobody renews any more, so the work must end; politely at first, as far as the lease allows.
         const Boottime now = host_clock().boottime();
@@ -86,16 +86,14 @@ private:
 
     void signal_all(int signal) const {
         if (group_ != 0) kill(-group_, signal);
-        for (const Relative& relative : marked_with(lock_id_)) kill(relative.pid, signal);
+        for (const Relative& relative : marked_with(mark_)) kill(relative.pid, signal);
     }
 
-    [[nodiscard]] bool is_over() const {
-        return (group_ == 0 || !group_exists(group_)) && marked_with(lock_id_).empty();
-    }
+    [[nodiscard]] bool is_over() const { return (group_ == 0 || !group_exists(group_)) && marked_with(mark_).empty(); }
 
     const int pipe_;
     const milliseconds grace_;
-    std::string lock_id_;
+    std::string mark_;
     pid_t group_ = 0;
     Doom doom_;
     bool warned_ = false;
@@ -159,9 +157,9 @@ void Watchdog::send(const WatchMessage& message) const {
     }
 }
 
-void Watchdog::expect_family_of(std::string_view lock_id) const {
+void Watchdog::expect_family_of(std::string_view mark) const {
     WatchMessage message{.kind = WatchMessage::Kind::lease};
-    std::ranges::copy_n(lock_id.begin(), std::ssize(message.lock_id), message.lock_id.begin());
+    std::ranges::copy_n(mark.begin(), std::ssize(message.mark), message.mark.begin());
     send(message);
 }
 
@@ -175,11 +173,13 @@ void Watchdog::reaping() const { send({.kind = WatchMessage::Kind::reaping}); }
 void Watchdog::guard(pid_t group) const { send({.kind = WatchMessage::Kind::child, .group = group}); }
 
 void Watchdog::dismiss() {
+    if (!pipe_) return;
     send({.kind = WatchMessage::Kind::done});
     pipe_.reset();
 }
 
 void Watchdog::join() {
+    if (pid_ < 0) return;
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
     pid_ = -1;

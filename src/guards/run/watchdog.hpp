@@ -27,7 +27,7 @@ struct WatchMessage {
     pid_t group = 0;
     std::int64_t term_at_ms = 0;
     std::int64_t kill_at_ms = 0;
-    std::array<char, 36> lock_id{};
+    std::array<char, 36> mark{};
 };
 
 /// A process of its own that ends the child's group in time when the supervisor cannot: killed, stopped,
@@ -51,12 +51,12 @@ public:
     [[nodiscard]] bool is_alive() const;
 
     /// What the child's processes are marked with. Comes first.
-    void expect_family_of(std::string_view lock_id) const;
+    void expect_family_of(std::string_view mark) const;
     void expect(const Doom& doom) const;
     /// The child's pid is about to become free: its number means nothing until `guard` is called again.
     void reaping() const;
     void guard(pid_t group) const;
-    /// Nothing is left to watch: the watchdog ends.
+    /// Nothing is left to watch: the watchdog ends. Without effect the second time, as is `join`.
     void dismiss();
     /// Waits until it is gone.
     void join();

@@ -1,6 +1,6 @@
 #include "stores/etcd/batch_view.hpp"
 
-#include "stores/batch/sealed.hpp"
+#include "stores/common/sealed.hpp"
 
 #include <algorithm>
 #include <utility>

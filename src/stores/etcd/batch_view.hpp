@@ -1,17 +1,17 @@
 #pragma once
 
 #include "base/frame.hpp"
-#include "stores/batch/batch.hpp"
+#include "stores/common/batch.hpp"
 #include "stores/etcd/keys.hpp"
-#include "stores/etcd/messages.hpp"
 #include "stores/etcd/node_clock.hpp"
+#include "stores/etcd/wire/messages.hpp"
 
 #include <functional>
 #include <map>
 
 namespace holdfast::stores::etcd {
 
-/// What is guessed of one lock; see `Recent`.
+/// What is predicted of one lock; see `Optimistic`.
 struct Assumed {
     std::optional<KeyValue> record{};  ///< Absent: it was never used.
     bool is_quiet = false;             ///< Nobody waits for it. Otherwise that does not matter.

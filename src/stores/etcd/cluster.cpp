@@ -1,11 +1,11 @@
 #include "stores/etcd/cluster.hpp"
 
-#include "stores/etcd/messages.hpp"
+#include "base/jitter.hpp"
+#include "stores/etcd/wire/messages.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <thread>
 
 namespace holdfast::stores::etcd {
@@ -15,7 +15,6 @@ using std::chrono::milliseconds;
 
 /// etcd itself gives up after seven seconds, which is longer than many a lease.
 constexpr milliseconds longest_call{2000};
-constexpr milliseconds longest_silence{10'000};
 constexpr milliseconds passed_over_for{5000};
 /// For each node.
 constexpr std::size_t most_idle = 64;
@@ -52,20 +51,9 @@ bool has_no_leader(const CallEnd& refusal) { return refusal.text.find("no leader
 
 }  // namespace
 
-Patience::Patience(const Clock& clock, Deadline deadline)
-    : clock_(clock), deadline_(deadline), silent_since_(real_time()) {}
-
-milliseconds Patience::left() const {
-    return std::min(deadline_.remaining(clock_), silent_since_ + longest_silence - real_time());
-}
-
-void Patience::answered() { silent_since_ = real_time(); }
-
-void Patience::pause(int attempts) const {
-    thread_local std::minstd_rand random(std::random_device{}());
-    const int most = std::min(5 << std::min(attempts, 5), 150);
-    const milliseconds time{std::uniform_int_distribution<int>(1, most)(random)};
-    std::this_thread::sleep_for(std::clamp(left(), milliseconds{0}, time));
+void pause_after(int attempts, const CallBudget& budget) {
+    const milliseconds most{std::min(5 << std::min(attempts, 5), 150)};
+    std::this_thread::sleep_for(std::min(budget.left(), base::random_between(milliseconds{1}, most)));
 }
 
 /// How asking one endpoint ended.
@@ -85,7 +73,7 @@ struct Cluster::Attempt {
 };
 
 template <class Ask>
-Cluster::Attempt Cluster::first_answer(Patience& patience, Ask ask) {
+Cluster::Attempt Cluster::first_answer(CallBudget& budget, Ask ask) {
     using End = Attempt::End;
     Attempt last;
     last.error = {Errc::store_unavailable, "the time was over before etcd could be asked"};
@@ -97,16 +85,16 @@ Cluster::Attempt Cluster::first_answer(Patience& patience, Ask ask) {
                           last.error.message + "; whether it did what it was asked is not known"};
         return std::move(last);
     };
-    const auto time = [&] { return std::min(longest_call, patience.left()); };
+    const auto time = [&] { return std::min(longest_call, budget.left()); };
 
-    if (auto may = attempts_.wait(patience.left()); !may) {
+    if (auto may = attempts_.wait(budget.left()); !may) {
         last.error = may.error();
         return last;
     }
     for (int round = 0;; ++round) {
         bool somebody_is_there = false;
         for (const std::size_t endpoint : order()) {
-            if (patience.over()) return give_up();
+            if (budget.over()) return give_up();
             Attempt made = ask(endpoint, time());
             if (made.needs_login && !logged_in) {
                 logged_in = true;
@@ -116,7 +104,7 @@ Cluster::Attempt Cluster::first_answer(Patience& patience, Ask ask) {
             if (made.end == End::answered) {
                 prefer(endpoint);
                 attempts_.succeeded();
-                patience.answered();
+                budget.answered();
                 made.answer.maybe_repeated = in_doubt;
                 return made;
             }
@@ -131,12 +119,12 @@ Cluster::Attempt Cluster::first_answer(Patience& patience, Ask ask) {
             attempts_.failed(last.error);
             return give_up();
         }
-        patience.pause(round);
+        pause_after(round, budget);
     }
 }
 
-Result<Cluster::Answer> Cluster::call(std::string_view method, std::string_view message, Patience& patience) {
-    Attempt made = first_answer(patience, [&](std::size_t endpoint, milliseconds timeout) {
+Result<Cluster::Answer> Cluster::call(std::string_view method, std::string_view message, CallBudget& budget) {
+    Attempt made = first_answer(budget, [&](std::size_t endpoint, milliseconds timeout) {
         return attempt(endpoint, method, message, timeout);
     });
     if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
@@ -155,9 +143,9 @@ Result<Cluster::Answer> Cluster::call_one(std::size_t endpoint, std::string_view
     return std::move(made.answer);
 }
 
-Result<Instant> Cluster::date(Patience& patience) {
+Result<Instant> Cluster::date(CallBudget& budget) {
     Attempt made = first_answer(
-        patience, [&](std::size_t endpoint, milliseconds timeout) { return attempt_date(endpoint, timeout); });
+        budget, [&](std::size_t endpoint, milliseconds timeout) { return attempt_date(endpoint, timeout); });
     if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
     return made.date;
 }

@@ -3,8 +3,9 @@
 #include "base/attempts.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
-#include "stores/etcd/address.hpp"
-#include "stores/etcd/channel.hpp"
+#include "stores/common/call_budget.hpp"
+#include "stores/etcd/config.hpp"
+#include "stores/etcd/wire/channel.hpp"
 
 #include <memory>
 #include <mutex>
@@ -14,23 +15,8 @@
 
 namespace holdfast::stores::etcd {
 
-/// How long a call goes on trying: until its deadline, and no longer than ten seconds of real time without any answer.
-class Patience {
-public:
-    Patience(const Clock& clock, Deadline deadline);
-
-    [[nodiscard]] bool over() const { return left() <= std::chrono::milliseconds{0}; }
-    [[nodiscard]] std::chrono::milliseconds left() const;
-    /// The servers are there: the ten seconds begin again.
-    void answered();
-    /// Waits for a short random time, longer after more attempts, so that those who met do not meet again.
-    void pause(int attempts) const;
-
-private:
-    const Clock& clock_;
-    Deadline deadline_;
-    Boottime silent_since_;
-};
+/// Sleeps for a short random time, longer after more attempts, so that clients that met do not meet again.
+void pause_after(int attempts, const CallBudget& budget);
 
 /// The endpoints of one cluster: whom to ask, whom to pass over, and as whom. May be used from any thread.
 class Cluster {
@@ -46,13 +32,13 @@ public:
     ///
     /// Only for requests that may arrive twice. `store_unavailable`: none did anything. `outcome_unknown`: one
     /// may have, and did not say.
-    [[nodiscard]] Result<Answer> call(std::string_view method, std::string_view message, Patience& patience);
+    [[nodiscard]] Result<Answer> call(std::string_view method, std::string_view message, CallBudget& budget);
     /// Asks this one, once.
     [[nodiscard]] Result<Answer> call_one(std::size_t endpoint, std::string_view method, std::string_view message,
                                           std::chrono::milliseconds timeout);
 
     /// What the clock of one of them shows, in whole seconds.
-    [[nodiscard]] Result<Instant> date(Patience& patience);
+    [[nodiscard]] Result<Instant> date(CallBudget& budget);
     [[nodiscard]] Result<Instant> date_of(std::size_t endpoint, std::chrono::milliseconds timeout);
 
     struct Taken {
@@ -79,7 +65,7 @@ private:
 
     /// Calls `ask` for one endpoint after the other until it has an answer.
     template <class Ask>
-    [[nodiscard]] Attempt first_answer(Patience& patience, Ask ask);
+    [[nodiscard]] Attempt first_answer(CallBudget& budget, Ask ask);
     [[nodiscard]] CallEnd deliver(std::size_t endpoint, const Call& call, std::chrono::milliseconds timeout,
                                   std::string& message);
     [[nodiscard]] Attempt attempt(std::size_t endpoint, std::string_view method, std::string_view message,

@@ -1,11 +1,12 @@
 #include "stores/etcd/etcd_store.hpp"
 
-#include "stores/batch/gathering.hpp"
-#include "stores/etcd/examine.hpp"
+#include "stores/common/gathering.hpp"
+#include "stores/common/records.hpp"
 #include "stores/etcd/foreseen.hpp"
-#include "stores/etcd/reader.hpp"
-#include "stores/etcd/recent.hpp"
-#include "stores/etcd/watch_stream.hpp"
+#include "stores/etcd/grade.hpp"
+#include "stores/etcd/optimistic.hpp"
+#include "stores/etcd/read.hpp"
+#include "stores/etcd/wire/watch_stream.hpp"
 #include "stores/etcd/writing.hpp"
 
 #include <fmt/format.h>
@@ -54,8 +55,8 @@ std::size_t operations_for(const Request& request) {
 
 /// How many of `requests` fit into one transaction, at least one.
 std::size_t fitting(std::span<const Request> requests) {
-    // One for what the store is, one for the proof that a change was made.
-    constexpr std::size_t room = Txn::most_operations - 2;
+    // One for what the store is, one for the proof that a change was made, one for the mark that the store was used.
+    constexpr std::size_t room = Txn::most_operations - 3;
     std::size_t needed = 0;
     std::size_t count = 0;
     for (const Request& request : requests) {
@@ -75,13 +76,13 @@ public:
 
     /// Finds out what the cluster promises, and whether the store is one of ours.
     Result<void> connect() {
-        Patience patience(clock_, Deadline::never());
-        auto standing = standing_of(session_.cluster(), patience);
-        if (!standing) return std::unexpected(standing.error());
-        standing_ = std::move(*standing);
+        CallBudget budget(clock_, Deadline::never());
+        auto grading = grading_of(session_.cluster(), budget);
+        if (!grading) return std::unexpected(grading.error());
+        grading_ = std::move(*grading);
         const std::vector<Wanted> nothing;
         BatchView view(session_.keys(), nothing);
-        if (auto looked = session_.look(view, patience); !looked) return std::unexpected(looked.error());
+        if (auto looked = session_.look(view, budget); !looked) return std::unexpected(looked.error());
         if (auto exists = session_.exists(view); !exists) return std::unexpected(exists.error());
         return {};
     }
@@ -92,26 +93,26 @@ public:
     }
 
     Result<LockStatus> inspect(const LockName& name, Deadline deadline) override {
-        Patience patience(clock_, deadline);
-        return etcd::inspect(session_, name, patience);
+        CallBudget budget(clock_, deadline);
+        return etcd::inspect(session_, name, budget);
     }
 
     Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
-        Patience patience(clock_, deadline);
-        return etcd::list(session_, query, patience);
+        CallBudget budget(clock_, deadline);
+        return etcd::list(session_, query, budget);
     }
 
     Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
-        Patience patience(clock_, deadline);
-        return etcd::history(session_, query, patience);
+        CallBudget budget(clock_, deadline);
+        return etcd::history(session_, query, budget);
     }
 
     Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
         while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
             // A new one for each look: to listen in between is no silence of etcd.
-            Patience patience(clock_, deadline);
+            CallBudget budget(clock_, deadline);
             auto foreseen = watch.ticket ? foreseen_.take(*watch.ticket) : std::nullopt;
-            const auto outlook = foreseen ? Result<Outlook>(std::move(*foreseen)) : look_out(session_, watch, patience);
+            const auto outlook = foreseen ? Result<Outlook>(std::move(*foreseen)) : look_out(session_, watch, budget);
             // A look that is cut off by the end of the wait is no failure of the store.
             if (!outlook && deadline.passed(clock_)) return std::nullopt;
             if (!outlook) return std::unexpected(outlook.error());
@@ -126,19 +127,24 @@ public:
     }
 
     StoreInfo info() const override {
-        return {session_.cluster().address().shown, session_.store_id(), standing_.grade, standing_.reasons};
+        return {session_.cluster().address().shown, session_.store_id(), grading_.grade, grading_.reasons,
+                session_.was_used()};
     }
 
-    std::vector<Finding> examine(Deadline deadline) override { return examine_cluster(session_, clock_, deadline); }
+    std::vector<Finding> examine(Deadline deadline) override {
+        auto findings = examine_cluster(session_, clock_, deadline);
+        findings.push_back(examine_records(*this, clock_, deadline));
+        return findings;
+    }
 
 private:
     Result<std::vector<Reply>> apply_all(std::span<const Request> requests, Deadline deadline) {
-        Patience patience(clock_, deadline);
+        CallBudget budget(clock_, deadline);
         std::vector<Reply> replies;
         bool changed = false;
         do {
             const std::size_t count = fitting(requests);
-            auto some = apply_some(requests.subspan(0, count), patience, changed);
+            auto some = apply_some(requests.subspan(0, count), budget, changed);
             if (!some) {
                 if (changed) some.error().code = Errc::outcome_unknown;
                 return std::unexpected(some.error());
@@ -150,39 +156,40 @@ private:
     }
 
     /// A batch in one transaction: read, decide, and write if nothing that was read has changed meanwhile.
-    Result<std::vector<Reply>> apply_some(std::span<const Request> requests, Patience& patience, bool& changed) {
+    Result<std::vector<Reply>> apply_some(std::span<const Request> requests, CallBudget& budget, bool& changed) {
         Batch batch(requests);
         BatchView view(session_.keys(), batch.wanted());
         Result<Moment> moment = Moment{};
-        if (const auto guessed = guess(view, requests)) {
-            moment = *guessed;
+        if (const auto predicted = predict(view, requests)) {
+            moment = *predicted;
         } else {
-            moment = look(view, requests, patience);
+            moment = look(view, requests, budget);
         }
         for (int attempt = 0; moment; ++attempt) {
             view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
             if (view.may_have_ended(*moment)) {
-                moment = session_.look_at_clock(patience);
+                moment = session_.look_at_clock(budget);
                 if (!moment) break;
                 view.tell(batch, *moment, session_.node_clock().tolerance(*moment));
             }
             std::vector<Reply> replies = batch.run(moment->now, session_.node_clock().margin());
             // What is remembered is good enough to try, and not to refuse.
             if (view.is_assumed() && (!all_granted(replies) || batch.changes().empty())) {
-                moment = look(view, requests, patience);
+                moment = look(view, requests, budget);
                 continue;
             }
             if (batch.changes().empty()) return replies;
             std::vector<Change> changes = batch.changes();
             begin_late(replies, changes, *moment);
-            const Writing writing(session_.keys(), view, changes, *moment);
-            auto answer = session_.write(writing.message(), patience);
+            const Writing writing(session_.keys(), view, changes, *moment, session_.was_used());
+            auto answer = session_.write(writing.message(), budget);
             if (!answer) return std::unexpected(answer.error());
             using Earlier = Writing::Earlier;
             const Earlier earlier = !answer->txn.succeeded && answer->maybe_repeated
                                         ? writing.earlier_copy(view, answer->txn)
                                         : Earlier::not_done;
             if (answer->txn.succeeded && view.is_assumed()) count_waiters(view, requests, replies, *answer, *moment);
+            if (answer->txn.succeeded && writing.marks_used()) session_.now_used();
             remember(view, changes, writing, answer->txn);
             if (answer->txn.succeeded && writing.reads_queue())
                 foresee(view, changes.front(), writing, *answer, *moment);
@@ -195,12 +202,12 @@ private:
                             "etcd did not answer at once, and the audit event that would show whether it did what it "
                             "was asked was pruned meanwhile");
             // Somebody was faster. The answer says how things are now, but not how they will be after a pause.
-            if (patience.over())
+            if (budget.over())
                 return fail(Errc::store_unavailable, "others kept changing the lock until the time was over");
             const bool pauses = attempt >= attempts_without_pause;
-            if (pauses) patience.pause(attempt - attempts_without_pause);
-            moment = writing.reads_otherwise() && !pauses ? again(view, std::move(*answer), patience)
-                                                          : look(view, requests, patience);
+            if (pauses) pause_after(attempt - attempts_without_pause, budget);
+            moment = writing.reads_otherwise() && !pauses ? again(view, std::move(*answer), budget)
+                                                          : look(view, requests, budget);
         }
         return std::unexpected(moment.error());
     }
@@ -208,16 +215,16 @@ private:
     /// Whether the lock was handed on to who waits; and who comes next, so that giving it back takes one trip.
     Result<std::optional<HandedOn>> look_at_own(const Watch& watch, Deadline deadline) {
         if (!watch.ticket) return std::nullopt;
-        Patience patience(clock_, deadline);
+        CallBudget budget(clock_, deadline);
         const std::vector<Wanted> wanted{{.name = watch.name, .depth = 1}};
         BatchView view(session_.keys(), wanted);
         const Boottime before = clock_.boottime();
-        auto moment = session_.look(view, patience);
+        auto moment = session_.look(view, budget);
         if (!moment) return std::unexpected(moment.error());
         const auto exists = session_.exists(view);
         if (!exists) return std::unexpected(exists.error());
         if (!*exists) return std::nullopt;
-        const auto lock = session_.judged(view, wanted.front(), *moment, patience);
+        const auto lock = session_.judged(view, wanted.front(), *moment, budget);
         if (!lock) return std::unexpected(lock.error());
         auto handed_on = HandedOn::to(*watch.ticket, status_at(*lock, *moment), before);
         if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
@@ -233,11 +240,11 @@ private:
         return std::ranges::all_of(replies, [](const Reply& reply) { return reply.has_value(); });
     }
 
-    /// When it is, if a guess is worth trying.
-    std::optional<Moment> guess(BatchView& view, std::span<const Request> requests) {
+    /// What time it is, if everything can be predicted.
+    std::optional<Moment> predict(BatchView& view, std::span<const Request> requests) {
         const auto meta = session_.meta();
         const auto moment = session_.node_clock().reckoned();
-        if (!meta || !moment || !recent_.guess(view, requests, *meta)) return std::nullopt;
+        if (!meta || !moment || !optimistic_.predict(view, requests, *meta)) return std::nullopt;
         return moment;
     }
 
@@ -254,12 +261,12 @@ private:
         for (const Change& change : changes) {
             const auto record = writing.records().find(change.name);
             if (!answer.succeeded || record == writing.records().end()) {
-                recent_.forget(change.name);
+                optimistic_.forget(change.name);
                 continue;
             }
             const bool is_quiet = view.waiting(change.name) == 0 && change.put.empty();
-            recent_.remember(change.name, {session_.keys().record(change.name), record->second, answer.revision},
-                             is_quiet);
+            optimistic_.remember(change.name, {session_.keys().record(change.name), record->second, answer.revision},
+                                 is_quiet);
         }
     }
 
@@ -279,28 +286,28 @@ private:
     }
 
     /// Everything that the batch needs, of a store that is there.
-    Result<Moment> look(BatchView& view, std::span<const Request> requests, Patience& patience) {
+    Result<Moment> look(BatchView& view, std::span<const Request> requests, CallBudget& budget) {
         // A Check is granted without a change, so no comparison would notice that what was read is old.
         const bool checks =
             std::ranges::any_of(requests, [](const Request& r) { return std::holds_alternative<Check>(r); });
         while (true) {
-            auto moment = session_.look(view, patience, checks ? Session::Order::by_log : Session::Order::by_one_node);
+            auto moment = session_.look(view, budget, checks ? Session::Order::by_log : Session::Order::by_one_node);
             if (!moment) return moment;
             const auto exists = session_.exists(view);
             if (!exists) return std::unexpected(exists.error());
-            if (*exists) recent_.learn(view);
+            if (*exists) optimistic_.learn(view);
             if (*exists) return moment;
-            if (auto created = session_.create(patience); !created) return std::unexpected(created.error());
+            if (auto created = session_.create(budget); !created) return std::unexpected(created.error());
         }
     }
 
-    Result<Moment> again(BatchView& view, Session::Answer answer, Patience& patience) {
+    Result<Moment> again(BatchView& view, Session::Answer answer, CallBudget& budget) {
         if (auto taken = view.take(std::move(answer.txn)); !taken) return std::unexpected(taken.error());
         const auto exists = session_.exists(view);
         if (!exists) return std::unexpected(exists.error());
-        if (auto rest = session_.complete(view, patience); !rest) return std::unexpected(rest.error());
-        recent_.learn(view);
-        return session_.moment(patience);
+        if (auto rest = session_.complete(view, budget); !rest) return std::unexpected(rest.error());
+        optimistic_.learn(view);
+        return session_.moment(budget);
     }
 
     /// What a watch tells. Nothing: who waits should look.
@@ -327,9 +334,9 @@ private:
     /// Who has the lock, and knows who comes next, gives it back in one trip.
     void expect_release(const Watch& watch, const KeyValue& record, const std::optional<KeyValue>& next) {
         if (next)
-            recent_.expect_release(*watch.ticket, {record, *next});
+            optimistic_.expect_release(*watch.ticket, {record, *next});
         else
-            recent_.remember(watch.name, record, true);
+            optimistic_.remember(watch.name, record, true);
     }
 
     /// Sleeps until there is news of what `outlook` names.
@@ -390,9 +397,9 @@ private:
 
     const Clock& clock_;
     Session session_;
-    Recent recent_;
+    Optimistic optimistic_{};
     Foreseen foreseen_{};
-    Standing standing_{};
+    base::Grading grading_{};
     WatchPool watches_{};
     Gathering gathering_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stores/etcd/reader.hpp"
+#include "stores/etcd/read.hpp"
 
 #include <map>
 #include <mutex>

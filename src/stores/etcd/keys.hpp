@@ -20,6 +20,7 @@ struct KeyRange {
 /// | key | value |
 /// |---|---|
 /// | `meta` | format and store_id |
+/// | `used` | there has been a lock |
 /// | `l/NAME` | the record of the lock |
 /// | `q/NAME\0NUMBER` | a place in its queue |
 /// | `t/NAME\0LOCK_ID` | the NUMBER of that waiter's place |
@@ -32,6 +33,8 @@ public:
     explicit Keys(const std::string& prefix) : base_(prefix + "/") {}
 
     [[nodiscard]] std::string meta() const { return base_ + "meta"; }
+    /// Written with the first lock: so that a store without locks tells whether somebody removed them.
+    [[nodiscard]] std::string used() const { return base_ + "used"; }
     /// Never there, but one that the store may change.
     [[nodiscard]] std::string unused() const { return base_ + "unused"; }
 

@@ -1,6 +1,6 @@
 #include "stores/etcd/node_clock.hpp"
 
-#include "stores/batch/sealed.hpp"
+#include "stores/common/sealed.hpp"
 
 #include <algorithm>
 

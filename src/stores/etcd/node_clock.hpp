@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stores/batch/batch.hpp"
+#include "stores/common/batch.hpp"
 
 #include <mutex>
 #include <optional>

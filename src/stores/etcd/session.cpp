@@ -29,17 +29,17 @@ Result<StoreId> id_in(std::string_view meta) {
 
 }  // namespace
 
-Result<Session::Answer> Session::read(const Txn& txn, Patience& patience) {
-    auto answer = write(txn.message(), patience);
+Result<Session::Answer> Session::read(const Txn& txn, CallBudget& budget) {
+    auto answer = write(txn.message(), budget);
     if (!answer && answer.error().code == Errc::outcome_unknown) answer.error().code = Errc::store_unavailable;
     return answer;
 }
 
-Result<Session::Answer> Session::write(const std::string& txn, Patience& patience) {
+Result<Session::Answer> Session::write(const std::string& txn, CallBudget& budget) {
     // Before it is asked: an answer from before the store was made does not say that it is gone, although another
     // thread has made it meanwhile.
     const bool was_there = store_id().has_value();
-    const auto answer = cluster_.call(method::txn, txn, patience);
+    const auto answer = cluster_.call(method::txn, txn, budget);
     if (!answer) return std::unexpected(answer.error());
     auto read = read_txn(answer->message);
     if (!read) return fail(Errc::outcome_unknown, read.error().message);
@@ -47,46 +47,51 @@ Result<Session::Answer> Session::write(const std::string& txn, Patience& patienc
     return Answer{std::move(*read), answer->maybe_repeated};
 }
 
-Result<Moment> Session::moment(Patience& patience) {
+Result<Moment> Session::moment(CallBudget& budget) {
     if (const auto reckoned = node_clock_.reckoned()) return *reckoned;
-    return look_at_clock(patience);
+    return look_at_clock(budget);
 }
 
-Result<Moment> Session::look_at_clock(Patience& patience) {
+Result<Moment> Session::look_at_clock(CallBudget& budget) {
     if (const auto judged = clock_.judges()) return Moment{*judged};
     const Boottime asked_at = host_clock().boottime();
-    const auto date = cluster_.date(patience);
+    const auto date = cluster_.date(budget);
     if (!date) return std::unexpected(date.error());
     return node_clock_.heard(*date, asked_at);
 }
 
-Result<LockView> Session::judged(BatchView& view, const Wanted& lock, Moment& moment, Patience& patience) {
+Result<LockView> Session::judged(BatchView& view, const Wanted& lock, Moment& moment, CallBudget& budget) {
     auto found = view.view_of(lock, moment, node_clock_.tolerance(moment));
     if (!view.may_have_ended(moment)) return found;
-    const auto looked = look_at_clock(patience);
+    const auto looked = look_at_clock(budget);
     if (!looked) return std::unexpected(looked.error());
     moment = *looked;
     return view.view_of(lock, moment, node_clock_.tolerance(moment));
 }
 
-Result<Moment> Session::look(BatchView& view, Patience& patience, Order order) {
+Result<Moment> Session::look(BatchView& view, CallBudget& budget, Order order) {
     Txn txn;
     view.plan([&](const Get& get) { txn.get(get); });
+    // Behind what is planned, and only until it is known.
+    const bool asks = !was_used();
+    if (asks) txn.get({.keys = {keys_.used()}});
     if (order == Order::by_log) txn.order_by_log(keys_.unused());
-    auto answer = read(txn, patience);
+    auto answer = read(txn, budget);
     if (!answer) return std::unexpected(answer.error());
+    const std::size_t mark_place = view.planned();
+    if (asks && answer->txn.found.size() > mark_place && !answer->txn.found[mark_place].keys.empty()) now_used();
     if (auto taken = view.take(std::move(answer->txn)); !taken) return std::unexpected(taken.error());
-    if (auto rest = complete(view, patience); !rest) return std::unexpected(rest.error());
+    if (auto rest = complete(view, budget); !rest) return std::unexpected(rest.error());
     // After it was read: whoever looked before might take for live what has ended meanwhile.
-    return moment(patience);
+    return moment(budget);
 }
 
-Result<void> Session::complete(BatchView& view, Patience& patience) {
+Result<void> Session::complete(BatchView& view, CallBudget& budget) {
     const std::vector<Get> gets = view.missing();
     if (gets.empty() || !view.meta()) return {};
     Txn txn;
     for (const Get& get : gets) txn.get(get);
-    auto answer = read(txn, patience);
+    auto answer = read(txn, budget);
     if (!answer) return std::unexpected(answer.error());
     view.take_missing(std::move(answer->txn.found));
     return {};
@@ -102,18 +107,20 @@ Result<bool> Session::exists(const std::optional<KeyValue>& meta, bool was_there
     }
     const auto id = id_in(meta->value);
     if (!id) return std::unexpected(id.error());
+    // What was known of the other one says nothing of this.
+    if (store_id_ && *store_id_ != *id) was_used_ = false;
     store_id_ = *id;
     meta_ = meta;
     return true;
 }
 
-Result<void> Session::create(Patience& patience) {
+Result<void> Session::create(CallBudget& budget) {
     Txn txn;
     txn.if_unchanged(keys_.meta(), 0);
     txn.if_absent(keys_.records(""));
     txn.put(keys_.meta(), fmt::format("{}{} {}", mark, format, StoreId::random().text()));
     txn.otherwise_get({.keys = {keys_.meta()}});
-    const auto answer = write(txn.message(), patience);
+    const auto answer = write(txn.message(), budget);
     if (!answer) return std::unexpected(answer.error());
     const bool is_there =
         answer->txn.succeeded || (!answer->txn.found.empty() && !answer->txn.found.front().keys.empty());

@@ -1,6 +1,6 @@
 #include "stores/etcd/writing.hpp"
 
-#include "stores/batch/sealed.hpp"
+#include "stores/common/sealed.hpp"
 
 #include <algorithm>
 
@@ -13,31 +13,35 @@ bool is_dead(const kernel::Ticket& ticket, const Moment& moment) { return ticket
 
 }  // namespace
 
-Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Change>& changes, const Moment& moment)
-    : keys_(keys) {
+Writing::Writing(const Keys& keys, const BatchView& view, const std::vector<Change>& changes, const Moment& moment,
+                 bool was_used)
+    : keys_(keys),
+      marks_used_(!was_used && std::ranges::any_of(changes, [](const Change& c) { return c.is_new && c.record; })) {
     txn_.if_unchanged(keys_.meta(), view.meta() ? view.meta()->changed_in : 0);
     // Also the records that were only looked at: a lock that excludes this one may have been taken meanwhile.
     for (const Wanted& lock : view.wanted())
         txn_.if_unchanged(keys_.record(lock.name), view.record_changed_in(lock.name));
-    if (view.is_assumed()) compare_guesses(view);
+    if (view.is_assumed()) compare_predictions(view);
     for (const Change& change : changes) {
         write(change, moment);
         for (const kernel::Ticket& ticket : change.put) put(view, change.name, ticket, moment);
         for (const kernel::Ticket& ticket : change.dropped)
             if (!is_dead(ticket, moment)) drop(view, change, ticket);
     }
+    // Not compared: whoever was the first has written the same.
+    if (marks_used_) txn_.put(keys_.used(), "1");
     sweep(view, changes, moment);
     if (view.is_assumed()) view.plan_queues([&](const Get& get) { txn_.get(get); });
     // Who takes a place needs to know who stands before it.
     reads_queue_ = !view.is_assumed() && view.wanted().size() == 1 && changes.size() == 1 && !changes[0].put.empty();
     if (reads_queue_) txn_.get(view.queue_of(view.wanted().front()));
-    // A guess is hardly ever wrong, so what it needs then is asked for then.
+    // A prediction is hardly ever wrong, so what is needed after a wrong one is read only then.
     reads_otherwise_ = !view.is_assumed();
     if (reads_otherwise_) view.plan([&](const Get& get) { txn_.otherwise_get(get); });
     if (!evidence_.key.empty()) txn_.otherwise_get(evidence_get_);
 }
 
-void Writing::compare_guesses(const BatchView& view) {
+void Writing::compare_predictions(const BatchView& view) {
     for (const Wanted& lock : view.wanted()) {
         if (const auto absent = view.assumed_absent(lock)) txn_.if_absent(*absent);
         // A lock that lost its record is damaged, not new.

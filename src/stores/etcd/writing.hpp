@@ -8,7 +8,9 @@ namespace holdfast::stores::etcd {
 /// otherwise.
 class Writing {
 public:
-    Writing(const Keys& keys, const BatchView& view, const std::vector<Change>& changes, const Moment& moment);
+    /// Of a store that is not known to have had a lock, `was_used` is false: then the first lock is noted with it.
+    Writing(const Keys& keys, const BatchView& view, const std::vector<Change>& changes, const Moment& moment,
+            bool was_used);
 
     [[nodiscard]] std::string message() const { return txn_.message(); }
 
@@ -17,6 +19,9 @@ public:
 
     /// Whether the queue of its only lock is the last that it reads if it writes.
     [[nodiscard]] bool reads_queue() const { return reads_queue_; }
+
+    /// Whether it notes that the store has had a lock.
+    [[nodiscard]] bool marks_used() const { return marks_used_; }
 
     /// The records in it.
     [[nodiscard]] const std::map<LockName, std::string>& records() const { return records_; }
@@ -33,7 +38,7 @@ public:
     [[nodiscard]] Earlier earlier_copy(const BatchView& view, const TxnAnswer& answer) const;
 
 private:
-    void compare_guesses(const BatchView& view);
+    void compare_predictions(const BatchView& view);
     void write(const Change& change, const Moment& moment);
     void sweep(const BatchView& view, const std::vector<Change>& changes, const Moment& moment);
     void put(const BatchView& view, const LockName& name, const kernel::Ticket& ticket, const Moment& moment);
@@ -43,6 +48,7 @@ private:
     Txn txn_{};
     bool reads_otherwise_ = true;
     bool reads_queue_ = false;
+    bool marks_used_ = false;
     std::map<LockName, std::string> records_{};
     KeyValue evidence_{};  ///< One key with what this writes to it. No key: nothing but removals.
     Get evidence_get_{};

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "holdfast/audit.hpp"
+#include "stores/file/codec.hpp"
 #include "stores/file/folder.hpp"
-#include "stores/file/saved_lock.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -2,13 +2,12 @@
 
 #include "base/file_watch.hpp"
 #include "kernel/rebase.hpp"
-#include "stores/file/examination.hpp"
-#include "stores/file/file_system.hpp"
+#include "stores/file/apply.hpp"
+#include "stores/file/grade.hpp"
 #include "stores/file/listing.hpp"
-#include "stores/file/lookout.hpp"
 #include "stores/file/name_encoding.hpp"
-#include "stores/file/section.hpp"
-#include "stores/file/store_folder.hpp"
+#include "stores/file/schema.hpp"
+#include "stores/file/wait.hpp"
 
 #include <fmt/format.h>
 
@@ -38,7 +37,7 @@ Error after_writes(Error error) {
 class FileStore final : public Store {
 public:
     FileStore(std::string path, Sync sync, const Clock& clock)
-        : path_(std::move(path)), sync_(sync), clock_(clock), promise_(promise_of(path_, sync_)) {}
+        : path_(std::move(path)), sync_(sync), clock_(clock), promise_(base::promise_of(path_, sync_)) {}
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         const auto store = reach();
@@ -61,6 +60,9 @@ public:
                 if (!done) return std::unexpected(has_written ? after_writes(done.error()) : done.error());
                 calls = section.take_calls();
             }
+            // After the lock and before the answer: where the mark is, there is a lock, whoever looks and whatever
+            // crashes. Without it the lock is as good, and the next change tries again.
+            if (has_written) store->mark_used();
             for (const Call& call : calls) call.bells.ring(call.ticket);
         }
         return replies;
@@ -135,7 +137,7 @@ public:
         const auto store = StoreFolder::find(path_, sync_);
         const bool exists = store && *store;
         return {"file:" + path_, exists ? std::optional((*store)->store_id) : std::nullopt, promise_.grade,
-                promise_.reasons};
+                promise_.reasons, exists && (*store)->was_used()};
     }
 
     std::vector<Finding> examine(Deadline deadline) override {
@@ -265,7 +267,7 @@ private:
     const std::string path_;
     const Sync sync_;
     const Clock& clock_;
-    const Promise promise_;
+    const base::Promise promise_;
     std::atomic<bool> was_reached_ = false;
 };
 

@@ -1,6 +1,8 @@
 #include "stores/file/folder.hpp"
 
 #include "base/os_error.hpp"
+#include "base/ownership.hpp"
+#include "base/private_mode.hpp"
 
 #include <fmt/format.h>
 
@@ -26,23 +28,18 @@ struct DirCloser {
     void operator()(DIR* dir) const { closedir(dir); }
 };
 
-Result<void> expect_ours(int fd, const std::string& path) {
-    struct stat info{};
-    if (fstat(fd, &info) != 0) return std::unexpected(os_error(errno, "look at " + path));
-    if (info.st_uid != geteuid() && info.st_uid != 0)
-        return fail(Errc::store_unsafe, fmt::format("{} belongs to user {}, not to you", path, info.st_uid));
-    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return fail(Errc::store_unsafe,
-                    fmt::format("{} can be written by others (mode {:o}); chmod go-w it", path, info.st_mode & 07777));
-    return {};
+Result<void> expect_our_folder(int fd, const std::string& path) {
+    const auto facts = base::facts_of(fd, path);
+    return facts ? base::expect_our_folder(*facts, path) : std::unexpected(facts.error());
 }
 
-/// A fifo or a device in place of a file would block or answer for ever.
-Result<void> expect_file(int fd, const std::string& path) {
-    struct stat info{};
-    if (fstat(fd, &info) != 0) return std::unexpected(os_error(errno, "look at " + path));
-    if (!S_ISREG(info.st_mode)) return fail(Errc::store_unsafe, path + " is not a regular file, which is refused");
-    return {};
+/// A fifo or a device in place of a file would block or answer for ever. A file of another user can be in a folder of
+/// ours that once was open to all: its owner can rewrite it, and can keep a guard locked.
+Result<base::FileFacts> expect_our_file(int fd, const std::string& path) {
+    auto facts = base::facts_of(fd, path);
+    if (!facts) return facts;
+    if (auto ours = base::expect_our_file(*facts, path); !ours) return std::unexpected(ours.error());
+    return facts;
 }
 
 /// The umask may have taken bits away. Left alone when it is right, because a change of mode wakes watchers.
@@ -71,9 +68,7 @@ Result<bool> make_folder_at(int parent, const std::string& name, const std::stri
         if (errno == EEXIST) return false;
         return std::unexpected(os_error(errno, "make the folder " + path));
     }
-    // The umask may have taken bits away.
-    if (fchmodat(parent, name.c_str(), folder_mode, AT_SYMLINK_NOFOLLOW) != 0)
-        return std::unexpected(os_error(errno, "set the mode of " + path));
+    if (auto set = base::set_private_mode(parent, name, folder_mode, path); !set) return std::unexpected(set.error());
     return true;
 }
 
@@ -87,7 +82,7 @@ Result<std::optional<Folder>> Folder::open_at(int parent, const std::string& nam
             return fail(Errc::store_unsafe, path + " is not a folder but a file or a symbolic link, which is refused");
         return std::unexpected(os_error(errno, "open " + path));
     }
-    if (auto ours = expect_ours(fd.get(), path); !ours) return std::unexpected(ours.error());
+    if (auto ours = expect_our_folder(fd.get(), path); !ours) return std::unexpected(ours.error());
     return Folder(std::move(fd), std::move(path), sync);
 }
 
@@ -154,7 +149,7 @@ Result<std::optional<Bytes>> Folder::read(const std::string& name, std::size_t l
     const Fd file(openat(fd(), name.c_str(), O_RDONLY | O_NONBLOCK | safely));
     if (!file && errno == ENOENT) return std::nullopt;
     if (!file) return std::unexpected(os_error(errno, "open " + path));
-    if (auto regular = expect_file(file.get(), path); !regular) return std::unexpected(regular.error());
+    if (auto ours = expect_our_file(file.get(), path); !ours) return std::unexpected(ours.error());
 
     Bytes bytes;
     // Most files are smaller than that, and room for more would have to be cleared first.
@@ -174,7 +169,7 @@ Result<Fd> Folder::open_guard(const std::string& name) const {
     const std::string path = path_of(name);
     Fd file(openat(fd(), name.c_str(), O_RDWR | O_CREAT | O_NONBLOCK | safely, file_mode));
     if (!file) return std::unexpected(os_error(errno, "open " + path));
-    if (auto regular = expect_file(file.get(), path); !regular) return std::unexpected(regular.error());
+    if (auto ours = expect_our_file(file.get(), path); !ours) return std::unexpected(ours.error());
     if (auto mode = expect_mode(file.get(), path); !mode) return std::unexpected(mode.error());
     return file;
 }
@@ -227,12 +222,23 @@ Result<void> Folder::replace(const std::string& name, ByteView bytes) const {
 Result<void> Folder::write_end(const std::string& name, std::uint64_t offset, ByteView bytes) const {
     const Fd file(openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | safely, file_mode));
     if (!file) return std::unexpected(os_error(errno, "open " + path_of(name)));
-    if (auto regular = expect_file(file.get(), path_of(name)); !regular) return regular;
+    const auto facts = expect_our_file(file.get(), path_of(name));
+    if (!facts) return std::unexpected(facts.error());
+    if (facts->names > 1) return write_end_of_copy(name, offset, bytes);
     if (auto filled = fill(file.get(), offset, bytes, name); !filled) return filled;
     // What a longer write left behind when it broke off.
     if (ftruncate(file.get(), static_cast<off_t>(offset + bytes.size())) != 0)
         return std::unexpected(os_error(errno, "cut " + path_of(name)));
     return sync_fd(file.get(), path_of(name), sync_);
+}
+
+Result<void> Folder::write_end_of_copy(const std::string& name, std::uint64_t offset, ByteView bytes) const {
+    auto whole = read(name, static_cast<std::size_t>(offset));
+    if (!whole) return std::unexpected(whole.error());
+    if (!*whole || (*whole)->size() != offset)
+        return fail(Errc::store_unavailable, path_of(name) + " was cut just now; nothing was changed");
+    (*whole)->insert((*whole)->end(), bytes.begin(), bytes.end());
+    return replace(name, **whole);
 }
 
 Result<void> Folder::sync() const { return sync_fd(fd(), path_, sync_); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "base/file_system.hpp"
 #include "base/frame.hpp"
 #include "holdfast/error.hpp"
 
@@ -13,12 +14,12 @@ namespace holdfast::stores::file {
 using base::Bytes;
 using base::ByteView;
 
-/// Whether a change is forced to the disk before it counts as made.
-enum class Sync { on, off };
+using base::Sync;
 
 /// A folder that belongs to us, by descriptor: what is done in it happens in that folder, wherever its
 /// path may lead by now. No symbolic link is followed, folders are made with mode 0700 and files with
-/// 0600 whatever the umask, and a folder that others could write to is refused with `store_unsafe`.
+/// 0600 whatever the umask. A folder or a file that belongs to another user, or that others could write, is refused
+/// with `store_unsafe`.
 class Folder {
 public:
     /// Empty if it does not exist.
@@ -49,7 +50,8 @@ public:
     /// Gives the file new content in one step. `outcome_unknown` if it may be there but not for good.
     [[nodiscard]] Result<void> replace(const std::string& name, ByteView bytes) const;
 
-    /// Overwrites the file from `offset` on and ends it there, synced.
+    /// Overwrites the file from `offset` on and ends it there, synced. A file that has another name elsewhere, in a
+    /// copy that was made of links, is left to that copy.
     [[nodiscard]] Result<void> write_end(const std::string& name, std::uint64_t offset, ByteView bytes) const;
 
     /// Forces entries made, renamed and removed so far to the disk.
@@ -65,6 +67,7 @@ private:
     Folder(base::Fd fd, std::string path, Sync sync) : fd_(std::move(fd)), path_(std::move(path)), sync_(sync) {}
     [[nodiscard]] static Result<std::optional<Folder>> open_at(int parent, const std::string& name, std::string path,
                                                                Sync sync);
+    [[nodiscard]] Result<void> write_end_of_copy(const std::string& name, std::uint64_t offset, ByteView bytes) const;
     [[nodiscard]] Result<void> fill(int file, std::uint64_t offset, ByteView bytes, const std::string& name) const;
 
     base::Fd fd_;

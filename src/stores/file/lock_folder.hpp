@@ -2,8 +2,8 @@
 
 #include "base/file_lock.hpp"
 #include "kernel/record.hpp"
+#include "stores/file/codec.hpp"
 #include "stores/file/folder.hpp"
-#include "stores/file/saved_lock.hpp"
 
 #include <optional>
 #include <vector>

@@ -169,7 +169,7 @@ void TicketQueue::drop(const LockId& lock_id) {
     changed_ = true;
     std::erase_if(entries_, [&](const Entry& entry) {
         if (entry.name.lock_id != lock_id) return false;
-        if (!entry.file.empty()) obsolete_.push_back(entry.file);
+        if (!entry.file.empty()) dropped_.push_back(entry.file);
         return true;
     });
 }
@@ -188,11 +188,16 @@ Result<void> TicketQueue::save(const Folder& lock) {
     });
     // Before the writing: who leaves and comes back in one batch can get the very name that it had.
     const base::Doorbells bells = bells_of(lock);
+    for (const std::string& file : dropped_) {
+        if (auto removed = remove(file, bells); !removed) return removed;
+        has_written_ = true;
+    }
     for (const std::string& file : obsolete_)
         if (auto removed = remove(file, bells); !removed) return removed;
     for (Entry& entry : entries_)
         if (auto written = write(entry); !written) return written;
-    has_removed_ = has_removed_ || !obsolete_.empty();
+    has_removed_ = has_removed_ || !dropped_.empty() || !obsolete_.empty();
+    dropped_.clear();
     obsolete_.clear();
     changed_ = false;
     return {};
@@ -212,6 +217,7 @@ Result<void> TicketQueue::write(Entry& entry) {
         return std::unexpected(base::os_error(errno, "write " + folder_->path_of(to)));
     entry.file = to;
     entry.dirty = false;
+    has_written_ = true;
     return {};
 }
 

@@ -49,7 +49,8 @@ public:
     /// Writes what changed. A queue that changes loses its dead tickets as well, and their bells.
     [[nodiscard]] Result<void> save(const Folder& lock);
 
-    [[nodiscard]] bool changed() const { return changed_; }
+    /// Whether a `save`, be it one that failed, has changed a ticket of somebody alive.
+    [[nodiscard]] bool has_written() const { return has_written_; }
     /// Whether a `save` took tickets away, so that somebody else may be first now.
     [[nodiscard]] bool has_removed() const { return has_removed_; }
 
@@ -81,8 +82,10 @@ private:
     std::map<std::chrono::milliseconds, std::chrono::milliseconds> shifts_{};  ///< By offset, see `shift_of`.
     std::optional<Folder> folder_{};
     std::vector<Entry> entries_{};         ///< Of this boot, by number. Expiries are rebased to `mark_`.
-    std::vector<std::string> obsolete_{};  ///< Files to remove.
+    std::vector<std::string> dropped_{};   ///< Files to remove, because somebody asked for it.
+    std::vector<std::string> obsolete_{};  ///< Files to remove, because they are dead.
     bool changed_ = false;
+    bool has_written_ = false;
     bool has_removed_ = false;
 };
 

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "holdfast/clock.hpp"
-#include "stores/mysql/address.hpp"
+#include "stores/common/call_budget.hpp"
+#include "stores/mysql/config.hpp"
 #include "stores/mysql/failure.hpp"
 #include "stores/mysql/rows.hpp"
 #include "stores/mysql/sql.hpp"
@@ -41,6 +42,8 @@ public:
 
     [[nodiscard]] std::optional<Row> next();
     [[nodiscard]] std::size_t count() const { return rows_ ? mysql_num_rows(rows_.get()) : 0; }
+    /// Where the column of this name is, if there is one.
+    [[nodiscard]] std::optional<std::size_t> column(std::string_view name) const;
 
 private:
     std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> rows_;  ///< Null for a statement without rows.
@@ -48,11 +51,9 @@ private:
 using Answers = std::vector<Answer>;  ///< One for each statement of the packet.
 
 /// One connection to one server. Every wait for the network ends with the caller's deadline, or after
-/// `longest_silence` of real time; the connection is of no use after that.
+/// `CallBudget::longest_silence` of real time; the connection is of no use after that.
 class Connection {
 public:
-    static constexpr std::chrono::milliseconds longest_silence{10'000};
-
     [[nodiscard]] static std::expected<Connection, Failure> open(const Address& address,
                                                                  const Address::Endpoint& endpoint, const Clock& clock,
                                                                  Deadline deadline);
@@ -72,10 +73,10 @@ public:
     [[nodiscard]] std::expected<Answers, Failure> look(const Sql& sql, Deadline deadline);
 
     /// Whether it can be used again.
-    [[nodiscard]] bool usable() const { return usable_; }
+    [[nodiscard]] bool is_usable() const { return usable_; }
     void discard() { usable_ = false; }
-    /// Whether the server has said nothing since it was asked last, not even that it ended.
-    [[nodiscard]] bool is_quiet() const;
+    /// The server has said nothing since it was asked last, not even that it ended.
+    [[nodiscard]] bool is_alive() const;
 
     [[nodiscard]] std::string_view server_version() const { return mysql_get_server_info(handle_.get()); }
     /// As in 101106 for 10.11.6.

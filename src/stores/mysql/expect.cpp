@@ -8,7 +8,7 @@ namespace {
 /// ~0 is the greatest number that there is. What is counted keeps the sum from being computed before it is needed.
 constexpr Sql::Text or_fail = ", 0, ~0 + (COUNT(*) + 1)) FROM ";
 
-Sql is_exactly(const Memory::Known& lock) {
+Sql is_exactly(const KnownLock& lock) {
     const kernel::Record& record = lock.record;
     Sql sql("(name = ");
     sql.value(record.name.text()) << " AND seq = " << record.seq << " AND token = " << record.token.value
@@ -42,10 +42,10 @@ Sql no_history(const Writing& writing) {
 
 }  // namespace
 
-Sql expect_locks(std::span<const Memory::Known> locks) {
+Sql expect_locks(std::span<const KnownLock> locks) {
     std::int64_t count = 0;
     Sql rows;
-    for (const Memory::Known& lock : locks) {
+    for (const KnownLock& lock : locks) {
         if (lock.record.seq == 0) continue;
         if (count++ != 0) rows << " OR ";
         rows << is_exactly(lock);

@@ -28,7 +28,43 @@ constexpr std::array<unsigned, 6> rollbacks{
     8028,  // the schema changed under the transaction (TiDB)
     8002,  // the transaction was aborted by a conflict (TiDB)
 };
-constexpr std::array<unsigned, 8> denials{1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698};
+constexpr std::array<unsigned, 17> denials{
+    1044,  // this database
+    1045,  // user or password
+    1129,  // a host that failed too often
+    1130,  // a host that nobody may come from
+    1142, 1143, 1227, 1370, 1410,
+    1698,  // user or password
+    1820,  // the password must be changed first
+    1862,  // the password has expired
+    3118,  // the account is locked (MySQL)
+    3159,  // only over TLS (MySQL)
+    3955,  // too many failed logins (MySQL)
+    4151,  // the account is locked (MariaDB)
+    2059,  // the driver's: this way of logging in is not known here
+};
+constexpr unsigned unknown_database = 1049;
+
+/// What is the matter with the server, in words that need no other language, if the code says it.
+std::string_view condition_of(const Failure& failure) {
+    switch (failure.code) {
+        case 1021:
+        case 1114: return "its disk or a table is full: ";
+        // It tells what the operating system said.
+        case 1030:
+        case 1026: return failure.text.find("28") == std::string::npos ? "" : "its disk is full: ";
+        case 1037:
+        case 1038:
+        case 1041: return "it is out of memory: ";
+        case 1040:
+        case 1203: return "it has too many connections: ";
+        case 1290:
+        case 1792:
+        case 1836: return "it is read-only: ";
+        case 1053: return "it is ending: ";
+        default: return "";
+    }
+}
 
 template <std::size_t size>
 bool among(const std::array<unsigned, size>& codes, unsigned code) {
@@ -49,6 +85,10 @@ bool Failure::rolled_back() const { return among(rollbacks, code); }
 
 bool Failure::no_such_table() const { return code == 1146; }
 
+bool Failure::no_such_column() const { return code == 1054; }
+
+bool Failure::duplicate_column() const { return code == 1060; }
+
 bool Failure::duplicate() const { return code == 1062; }
 
 bool Failure::denied() const { return among(denials, code); }
@@ -60,9 +100,11 @@ bool Failure::too_many_statements() const { return code == 1461; }
 bool Failure::statement_forgotten() const { return code == 1243; }
 
 Error error_of(const Failure& failure, std::string_view doing) {
-    const Errc code = failure.denied() ? Errc::denied : Errc::store_unavailable;
-    return {code, fmt::format("cannot {}: the database says \"{}\" (code {}); nothing was changed", doing, failure.text,
-                              failure.code)};
+    const Errc code = failure.denied()                   ? Errc::denied
+                      : failure.code == unknown_database ? Errc::config
+                                                         : Errc::store_unavailable;
+    return {code, fmt::format("cannot {}: {}the database says \"{}\" (code {}); nothing was changed", doing,
+                              condition_of(failure), failure.text, failure.code)};
 }
 
 }  // namespace holdfast::stores::mysql

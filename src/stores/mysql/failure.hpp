@@ -25,6 +25,9 @@ struct Failure {
     /// A COMMIT that failed like this has changed nothing. Others may have.
     [[nodiscard]] bool rolled_back() const;
     [[nodiscard]] bool no_such_table() const;
+    [[nodiscard]] bool no_such_column() const;
+    /// A column that was to be added is there.
+    [[nodiscard]] bool duplicate_column() const;
     [[nodiscard]] bool duplicate() const;
     /// The user may not do that.
     [[nodiscard]] bool denied() const;

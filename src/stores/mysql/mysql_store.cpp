@@ -1,28 +1,28 @@
 #include "stores/mysql/mysql_store.hpp"
 
 #include "kernel/step.hpp"
-#include "stores/batch/gathering.hpp"
-#include "stores/mysql/examine.hpp"
-#include "stores/mysql/guess.hpp"
-#include "stores/mysql/pool.hpp"
-#include "stores/mysql/reading.hpp"
+#include "stores/common/gathering.hpp"
+#include "stores/common/records.hpp"
+#include "stores/mysql/apply.hpp"
+#include "stores/mysql/grade.hpp"
+#include "stores/mysql/optimistic.hpp"
+#include "stores/mysql/read.hpp"
 #include "stores/mysql/schema.hpp"
-#include "stores/mysql/session_locks.hpp"
-#include "stores/mysql/transaction.hpp"
-#include "stores/mysql/waiting.hpp"
+#include "stores/mysql/server.hpp"
+#include "stores/mysql/session.hpp"
+#include "stores/mysql/wait.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <mutex>
-#include <random>
-#include <thread>
-#include <utility>
 
 namespace holdfast::stores {
 namespace {
 
 using namespace mysql;
 using std::chrono::milliseconds;
-using Remedy = Trouble::Remedy;
+using Kind = AttemptError::Kind;
 
 /// For opening a store, which has no deadline of its own.
 constexpr milliseconds patience{10'000};
@@ -30,40 +30,6 @@ constexpr milliseconds patience{10'000};
 Error gone(const Address& address) {
     return {Errc::store_unavailable, "the store in " + address.shown + " is gone; nothing was changed"};
 }
-
-/// Which troubles are worth another attempt, and the pause before it.
-class Persistence {
-public:
-    [[nodiscard]] bool goes_on(Remedy remedy, bool used_before) {
-        switch (remedy) {
-            case Remedy::go_on: return ++made_ready_ <= 10;
-            case Remedy::reconnect: return used_before && !std::exchange(reconnected_, true);
-            case Remedy::repeat:
-                if (++conflicts_ > 5) return false;
-                pause();
-                return true;
-            case Remedy::one_by_one:
-            case Remedy::wait:
-            case Remedy::look_closely:
-            case Remedy::look:
-            case Remedy::none: return false;
-        }
-        return false;
-    }
-    [[nodiscard]] bool wants_fresh_connection() const { return reconnected_; }
-
-private:
-    void pause() const {
-        thread_local std::minstd_rand random(std::random_device{}());
-        const milliseconds most{2LL << conflicts_};
-        std::this_thread::sleep_for(
-            milliseconds{std::uniform_int_distribution<milliseconds::rep>(0, most.count())(random)});
-    }
-
-    int made_ready_ = 0;
-    int conflicts_ = 0;
-    bool reconnected_ = false;
-};
 
 /// What a look at the tables gave. Without a store there are no answers.
 struct Seen {
@@ -76,19 +42,19 @@ class MysqlStore final : public Store {
 public:
     MysqlStore(Address address, bool with_sessions, const Clock& clock)
         : clock_(clock),
-          pool_(std::move(address), clock),
+          server_(std::move(address), clock),
           gathering_(
               clock,
               [this](auto requests, Deadline deadline) { return apply_with({}, requests, deadline, Busy::report); },
               [this](auto requests, Deadline deadline) { return apply_alone({}, requests, deadline); }) {
-        if (with_sessions) sessions_.emplace(pool_);
+        if (with_sessions) sessions_.emplace(server_);
     }
 
     /// Connects, and checks a store that is there.
     Result<void> check() {
         const Deadline deadline = Deadline::in(clock_, patience);
         if (auto seen = look({}, deadline); !seen) return std::unexpected(seen.error());
-        standing_ = standing_of(pool_.facts());
+        grading_ = grading_of(server_.facts());
         return sessions_ ? sessions_->check(deadline) : Result<void>();
     }
 
@@ -149,17 +115,29 @@ public:
 
     StoreInfo info() const override {
         const std::scoped_lock lock(mutex_);
-        return {pool_.address().shown, store_id_, standing_.grade, standing_.reasons};
+        return {server_.address().shown, identity_ ? std::optional(identity_->store_id) : std::nullopt, grading_.grade,
+                grading_.reasons, identity_ && identity_->was_used};
     }
 
     std::vector<Finding> examine(Deadline deadline) override {
+        // What the server is by now, it tells whoever connects.
+        if (const auto fresh = server_.take_fresh(deadline); !fresh)
+            return {{"reachable", false, fresh.error().message}};
         const auto seen = look({}, deadline);
         std::vector<Finding> findings{
-            {"reachable", seen.has_value(), seen ? pool_.address().shown : seen.error().message}};
+            {"reachable", seen.has_value(), seen ? server_.address().shown : seen.error().message}};
         if (!seen) return findings;
-        std::ranges::move(examine_server(pool_.facts(), pool_.address()), std::back_inserter(findings));
+        std::ranges::move(examine_server(server_.facts(), server_.address()), std::back_inserter(findings));
         findings.push_back(examine_clock(seen->judging.now, clock_));
-        findings.push_back({"format", true, seen->exists ? "1" : "not created yet; the first use will"});
+        const auto identity = known();
+        findings.push_back(
+            {"format", true, seen->exists ? format_in_words(*identity) : "not created yet; the first use will"});
+        if (!seen->exists) return findings;
+        auto connection = server_.take(deadline);
+        if (!connection) return {{"reachable", false, connection.error().message}};
+        const bool is_marked = identity->is_old() || identity->was_used;
+        std::ranges::move(examine_use(**connection, is_marked, deadline), std::back_inserter(findings));
+        findings.push_back(examine_records(*this, clock_, deadline));
         return findings;
     }
 
@@ -171,91 +149,76 @@ private:
         return std::move(*replies);
     }
 
-    std::expected<std::vector<Reply>, Setback> apply_with(const SessionView& sessions,
-                                                          std::span<const Request> requests, Deadline deadline,
-                                                          Busy busy) {
-        std::shared_ptr<const Doubt> doubt;
-        Error unknown{Errc::outcome_unknown, ""};
-        // Once it may have been done, nothing that happens later says that it was not.
-        const auto failed = [&](Error error) { return std::unexpected(Setback{doubt ? unknown : std::move(error)}); };
+    AttemptResult apply_with(const SessionView& sessions, std::span<const Request> requests, Deadline deadline,
+                             Busy busy) {
         const auto store_id = existing(deadline);
-        if (!store_id) return failed(store_id.error());
-        Persistence persistence;
-        while (true) {
-            const bool wants_fresh = doubt || persistence.wants_fresh_connection();
-            auto connection = wants_fresh ? pool_.take_fresh(deadline) : pool_.take(deadline);
-            if (!connection) return failed(connection.error());
-            auto replies = apply_once(**connection, sessions, *store_id, requests, deadline, busy, doubt.get());
-            if (replies && doubt && !std::ranges::all_of(*replies, &Reply::has_value)) return failed(unknown);
-            if (replies) return std::move(*replies);
-            const Trouble& trouble = replies.error();
-            if (trouble.remedy == Remedy::look && !doubt && !deadline.passed(clock_)) {
-                doubt = trouble.doubt;
-                unknown = trouble.error;
-                continue;
-            }
-            if (doubt && trouble.remedy == Remedy::one_by_one) return failed(unknown);
-            if (trouble.remedy == Remedy::wait && !doubt)
-                return std::unexpected(Setback{trouble.error, true, trouble.busy});
-            if (trouble.remedy == Remedy::one_by_one && requests.size() == 1)
-                return std::vector<Reply>{std::unexpected(trouble.error)};
-            if (trouble.remedy == Remedy::one_by_one) return apply_each(sessions, requests, deadline, busy);
-            if (deadline.passed(clock_) || !persistence.goes_on(trouble.remedy, connection->used_before()))
-                return failed(trouble.error);
-        }
+        if (!store_id) return std::unexpected(AttemptError{Kind::final, store_id.error()});
+        auto result = apply_with_retries(
+            [&](const AttemptTerms& terms) -> AttemptResult {
+                auto connection = terms.wants_fresh_connection ? server_.take_fresh(deadline) : server_.take(deadline);
+                if (!connection) return std::unexpected(AttemptError{Kind::final, connection.error()});
+                return apply_once(**connection, sessions, *store_id, requests, deadline, busy, terms.doubt.get());
+            },
+            [&] { return deadline.passed(clock_); });
+        if (result || result.error().kind != Kind::one_spoils_all) return result;
+        if (requests.size() == 1) return std::vector<Reply>{std::unexpected(result.error().error)};
+        return apply_each(sessions, requests, deadline, busy);
     }
 
-    std::expected<std::vector<Reply>, Trouble> apply_once(Connection& connection, const SessionView& sessions,
-                                                          const StoreId& store_id, std::span<const Request> requests,
-                                                          Deadline deadline, Busy busy, const Doubt* doubt) {
-        const ServerFacts facts = pool_.facts();
-        // On a connection that has ended already a guess would only leave a doubt.
-        if (!sessions_ && doubt == nullptr && !deadline.passed(clock_) && connection.is_quiet()) {
-            if (auto guess = Guess::make(knowledge_, requests, store_id, facts, clock_)) {
-                auto replies = guess->run(connection, deadline);
-                if (replies && *replies) waiting_.wake(guess->changes());
+    AttemptResult apply_once(Connection& connection, const SessionView& sessions, const StoreId& store_id,
+                             std::span<const Request> requests, Deadline deadline, Busy busy, const InDoubt* doubt) {
+        const ServerFacts facts = server_.facts();
+        // The first lock of a store comes with its mark of use, and it has to be read first whether that is there.
+        if (!sessions_ && doubt == nullptr && was_used() && !deadline.passed(clock_)) {
+            if (auto optimistic = OptimisticBatch::make(optimistic_, requests, store_id, facts, clock_)) {
+                auto replies = optimistic->run(connection, deadline);
+                if (replies && *replies) waiting_.wake(optimistic->changes());
                 if (replies) return std::move(*replies);
             }
         }
         Batch batch(requests, sessions_ ? Claims::dropped : Claims::kept);
-        // Who is in doubt waits for the rows, which his own transaction may still have.
+        // With a doubt, wait for the rows: the transaction in doubt may still have them.
         Transaction transaction(connection, batch, facts, sessions, clock_, deadline,
                                 doubt == nullptr ? busy : Busy::wait, doubt);
         auto replies = transaction.run(store_id);
         if (!replies) return replies;
+        if (transaction.was_used()) remember_use();
         waiting_.wake(batch.changes());
         if (sessions_) return replies;
         const Sight& sight = transaction.sight();
-        knowledge_.clock.saw(sight.time, sight.sent, sight.received);
-        learn(knowledge_.locks, requests, *replies, batch.changes(), transaction.decided_at());
+        optimistic_.clock.saw(sight.time, sight.sent, sight.received);
+        learn(optimistic_, requests, *replies, batch.changes(), transaction.decided_at());
         return replies;
     }
 
-    /// The store, which is created if it was never there.
+    /// The store in our format. It is created if it was never there, and upgraded if it has an older one.
     Result<StoreId> existing(Deadline deadline) {
-        if (const auto known = known_id()) return *known;
+        if (const auto current = current_id()) return *current;
         if (auto seen = look({}, deadline); !seen) return std::unexpected(seen.error());
-        if (const auto known = known_id()) return *known;
-        auto connection = pool_.take(deadline);
+        if (const auto current = current_id()) return *current;
+        auto connection = server_.take(deadline);
         if (!connection) return std::unexpected(connection.error());
-        const auto created = create(**connection, clock_, deadline);
-        if (!created) return std::unexpected(created.error());
-        remember(created->store_id);
-        return created->store_id;
+        const auto before = known();
+        auto made = before ? Result<Identity>(*before) : create(**connection, clock_, deadline);
+        if (made && made->is_old()) made = upgrade(**connection, clock_, deadline);
+        if (!made) return std::unexpected(made.error());
+        if (before && before->store_id != made->store_id) return std::unexpected(gone(server_.address()));
+        remember(*made);
+        return made->store_id;
     }
 
     /// Each request in a batch of its own, so that the one that cannot be applied spoils no other.
-    std::expected<std::vector<Reply>, Setback> apply_each(const SessionView& sessions,
-                                                          std::span<const Request> requests, Deadline deadline,
-                                                          Busy busy) {
-        // What several share is not taken apart here: whoever was answered must not hear that it is unknown.
+    AttemptResult apply_each(const SessionView& sessions, std::span<const Request> requests, Deadline deadline,
+                             Busy busy) {
+        // A batch that several callers share is not split here: a caller that was answered must not hear `unknown`.
         if (busy == Busy::report)
-            return std::unexpected(Setback{{Errc::store_unavailable, "a lock of the batch is damaged"}, true});
+            return std::unexpected(
+                AttemptError{Kind::locks_busy, {Errc::store_unavailable, "a lock of the batch is damaged"}});
         std::vector<Reply> replies;
         for (const Request& request : requests) {
             auto one = apply_with(sessions, {&request, 1}, deadline, busy);
             if (!one && !replies.empty())
-                return std::unexpected(Setback{{Errc::outcome_unknown, one.error().error.message}});
+                return std::unexpected(AttemptError{Kind::final, {Errc::outcome_unknown, one.error().error.message}});
             if (!one) return one;
             replies.push_back(std::move(one->front()));
         }
@@ -268,29 +231,30 @@ private:
         if (!sql.empty()) packet << "; " << sql;
         // Before it is asked: that nothing was there yet does not say that the store is gone, although another thread
         // has created it meanwhile.
-        const auto known = known_id();
-        auto connection = pool_.take(deadline);
+        const auto before = known();
+        auto connection = server_.take(deadline);
         if (!connection) return std::unexpected(connection.error());
         auto answers = (*connection)->look(packet, deadline);
-        if (!answers && answers.error().lost() && connection->used_before() && !deadline.passed(clock_)) {
-            auto fresh = pool_.take_fresh(deadline);
+        if (!answers && answers.error().lost() && connection->was_idle() && !deadline.passed(clock_)) {
+            auto fresh = server_.take_fresh(deadline);
             if (!fresh) return std::unexpected(fresh.error());
             answers = (*fresh)->look(packet, deadline);
-            return seen_in(answers, known, **fresh, deadline);
+            return seen_in(answers, before, **fresh, deadline);
         }
-        return seen_in(answers, known, **connection, deadline);
+        return seen_in(answers, before, **connection, deadline);
     }
 
-    Result<Seen> seen_in(std::expected<Answers, Failure>& answers, const std::optional<StoreId>& known,
+    Result<Seen> seen_in(std::expected<Answers, Failure>& answers, const std::optional<Identity>& before,
                          Connection& connection, Deadline deadline) {
         if (!answers && !answers.error().no_such_table())
             return std::unexpected(error_of(answers.error(), "read the locks"));
         auto identity = answers ? identity_in(answers->front()) : std::optional<Identity>();
         if (!identity) return std::unexpected(identity.error());
         // One that was there and is gone, or is another one now, is no store without locks.
-        if (known && (!*identity || (*identity)->store_id != *known)) return std::unexpected(gone(pool_.address()));
+        if (before && (!*identity || (*identity)->store_id != before->store_id))
+            return std::unexpected(gone(server_.address()));
         if (!*identity) return without_store(connection, deadline);
-        remember((*identity)->store_id);
+        remember(**identity);
         answers->erase(answers->begin());
         return Seen{true, {(*identity)->now}, std::move(*answers)};
     }
@@ -302,26 +266,50 @@ private:
         return Seen{false, {Instant{milliseconds{row ? row->number(0) : 0}}}, {}};
     }
 
-    std::optional<StoreId> known_id() const {
+    std::optional<Identity> known() const {
         const std::scoped_lock lock(mutex_);
-        return store_id_;
+        return identity_;
     }
 
-    void remember(const StoreId& store_id) {
+    /// Of a store that has our format.
+    std::optional<StoreId> current_id() const {
         const std::scoped_lock lock(mutex_);
-        store_id_ = store_id;
+        return identity_ && !identity_->is_old() ? std::optional(identity_->store_id) : std::nullopt;
+    }
+
+    void remember(const Identity& identity) {
+        const std::scoped_lock lock(mutex_);
+        // What was read before somebody else wrote the first lock may arrive after it.
+        const bool was_used = identity_ && identity_->store_id == identity.store_id && identity_->was_used;
+        identity_ = identity;
+        identity_->was_used |= was_used && !identity.is_old();
+    }
+
+    bool was_used() const {
+        const std::scoped_lock lock(mutex_);
+        return identity_ && identity_->was_used;
+    }
+
+    void remember_use() {
+        const std::scoped_lock lock(mutex_);
+        if (identity_ && !identity_->is_old()) identity_->was_used = true;
+    }
+
+    static std::string format_in_words(const Identity& identity) {
+        return fmt::format("{}{}", identity.format,
+                           identity.is_old() ? fmt::format("; the first change makes it {}", our_format) : "");
     }
 
     const Clock& clock_;
-    Pool pool_;
+    Server server_;
     std::optional<SessionLocks> sessions_{};  ///< With `?session=on`.
     Waiting waiting_{};
-    Knowledge knowledge_{};  ///< Used without sessions.
-    Gathering gathering_;    ///< Used without sessions.
-    Standing standing_{};    ///< As it was when the store was opened.
+    Optimistic optimistic_{};  ///< Used without sessions.
+    Gathering gathering_;      ///< Used without sessions.
+    base::Grading grading_{};  ///< As it was when the store was opened.
 
     mutable std::mutex mutex_;
-    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Of the store that was seen first.
+    std::optional<Identity> identity_{};  ///< Guarded by mutex_. Of the store that was seen first, as it was last.
 };
 
 }  // namespace

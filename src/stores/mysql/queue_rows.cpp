@@ -42,7 +42,7 @@ Result<std::optional<Identity>> Queues::take_first_look(Answer& answer, std::spa
     std::optional<Identity> identity;
     while (const auto row = answer.next()) {
         if (!identity) {
-            const auto read = identity_in(*row);
+            const auto read = identity_in(*row, columns_of_identity - 1);
             if (!read) return std::unexpected(read.error());
             identity = *read;
         }

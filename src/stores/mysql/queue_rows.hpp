@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stores/mysql/lock_rows.hpp"
+#include "stores/mysql/codec.hpp"
 #include "stores/mysql/schema.hpp"
 
 #include <map>

@@ -16,32 +16,71 @@ namespace {
 
 constexpr int attempts = 10;
 
-}  // namespace
+constexpr Sql::Text add_mark = "ALTER TABLE holdfast_meta ADD COLUMN used TINYINT NOT NULL DEFAULT 0";
 
-Sql identity_columns(const Clock& clock) {
+/// The columns of `identity_columns` but the last.
+Sql common_columns(const Clock& clock) {
     return Sql() << now_of(clock) << ", m.format, m.store_id, @@global.read_only";
 }
 
+/// The one store that is there after others may have created or upgraded it, too.
+Result<Identity> identify_again(Connection& connection, const Clock& clock, Deadline deadline) {
+    auto identity = identify(connection, clock, deadline);
+    if (!identity) return std::unexpected(identity.error());
+    if (*identity) return **identity;
+    return fail(Errc::record_corrupt,
+                "the database holds locks of a store whose identity is gone; it stays blocked until it is repaired");
+}
+
+/// DDL commits by itself, so this is no transaction: each step may be repeated, and the last one is the new format.
+std::expected<void, Failure> make_current(Connection& connection, Deadline deadline) {
+    // It means nothing to older programs, and shows whether this user may do all of it.
+    if (const auto added = connection.run(Sql(add_mark), deadline); !added && !added.error().duplicate_column())
+        return std::unexpected(added.error());
+    // From now on older programs do not begin anything.
+    Sql sql("UPDATE holdfast_meta SET format = ");
+    sql << format_in_between << " WHERE id = 1 AND format = " << format_without_mark << "; COMMIT";
+    if (const auto done = connection.run(sql, deadline); !done) return std::unexpected(done.error());
+    // Whoever is in the middle of something has read the table, and so this waits for them. If it says so already, then
+    // somebody else has waited.
+    if (const auto done = connection.run(Sql("ALTER TABLE holdfast_meta COMMENT = 'format 2'"), deadline); !done)
+        return std::unexpected(done.error());
+    sql =
+        Sql("UPDATE holdfast_meta SET used = EXISTS (SELECT 1 FROM holdfast_locks WHERE seq > 0) OR "
+            "EXISTS (SELECT 1 FROM holdfast_audit), format = ");
+    sql << our_format << " WHERE id = 1 AND format = " << format_in_between << "; COMMIT";
+    if (const auto done = connection.run(sql, deadline); !done) return std::unexpected(done.error());
+    return {};
+}
+
+}  // namespace
+
+Sql identity_columns(const Clock& clock) { return common_columns(clock) << ", m.used"; }
+
 Sql identity_query(const Clock& clock) {
-    return Sql("SELECT ") << identity_columns(clock) << " FROM holdfast_meta m WHERE m.id = 1";
+    // All columns, whether `used` is among them or not.
+    return Sql("SELECT ") << common_columns(clock) << ", m.* FROM holdfast_meta m WHERE m.id = 1";
 }
 
 Result<std::optional<Identity>> identity_in(Answer& answer) {
     const auto row = answer.next();
     if (!row) return std::nullopt;
-    return identity_in(*row);
+    return identity_in(*row, answer.column("used"));
 }
 
-Result<Identity> identity_in(const Row& row) {
-    if (row.number(1) != our_format)
-        return fail(Errc::format_unsupported,
-                    fmt::format("the store has format {}, and this Holdfast knows {}", row.number(1), our_format));
+Result<Identity> identity_in(const Row& row, std::optional<std::size_t> used) {
+    const std::int64_t format = row.number(1);
+    if (format != our_format && format != format_without_mark && format != format_in_between)
+        return fail(
+            Errc::format_unsupported,
+            fmt::format("the store has format {}, and this Holdfast knows {}; use a newer one", format, our_format));
     const auto store_id = StoreId::parse(row.text(2));
     if (!store_id)
         return fail(Errc::record_corrupt,
                     "the store's identity cannot be read; the store stays blocked until it is repaired");
     return Identity{Instant{std::chrono::milliseconds{row.number(0)}}, *store_id,
-                    row.text(3) != "0" && row.text(3) != "OFF"};
+                    row.text(3) != "0" && row.text(3) != "OFF", format,
+                    format == our_format && used && row.number(*used) != 0};
 }
 
 Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline) {
@@ -56,23 +95,40 @@ Result<Identity> create(Connection& connection, const Clock& clock, Deadline dea
     // is there, and the row that makes a store of them comes last: one row, whoever comes first. Tables that hold
     // locks without it were a store; a new identity would hide what happened to it.
     Sql sql{Sql::Text(schema_text)};
-    sql << "INSERT IGNORE INTO holdfast_meta (id, format, store_id, created_at) SELECT 1, " << our_format << ", ";
+    sql << "INSERT IGNORE INTO holdfast_meta (id, format, store_id, created_at, used) SELECT 1, " << our_format << ", ";
     sql.value(StoreId::random().text());
-    sql << ", " << now_of(clock) << " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM holdfast_locks); COMMIT";
+    sql << ", " << now_of(clock) << ", 0 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM holdfast_locks); COMMIT";
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        const auto made = connection.run(sql, deadline);
+        auto made = connection.run(sql, deadline);
+        // An older program has begun to create it.
+        if (!made && made.error().no_such_column()) {
+            made = connection.run(Sql(add_mark), deadline);
+            if (made || made.error().duplicate_column()) continue;
+        }
         // Creators can be in each other's way, also in ways that IF NOT EXISTS does not cover (1050, TiDB).
         if (!made && !made.error().conflict() && made.error().code != 1050)
             return std::unexpected(error_of(made.error(), "create the store"));
         if (!made) continue;
-        auto identity = identify(connection, clock, deadline);
-        if (!identity) return std::unexpected(identity.error());
-        if (*identity) return **identity;
-        return fail(
-            Errc::record_corrupt,
-            "the database holds locks of a store whose identity is gone; it stays blocked until it is repaired");
+        return identify_again(connection, clock, deadline);
     }
     return fail(Errc::store_unavailable, "the store could not be created, because others kept changing the tables");
+}
+
+Result<Identity> upgrade(Connection& connection, const Clock& clock, Deadline deadline) {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        const auto done = make_current(connection, deadline);
+        if (done) return identify_again(connection, clock, deadline);
+        if (done.error().conflict()) continue;
+        Error error = error_of(done.error(), fmt::format("upgrade the store to format {}", our_format));
+        if (error.code == Errc::denied)
+            error.message +=
+                "; let a user who may ALTER, INSERT and UPDATE holdfast_meta run `holdfast init` of this version first";
+        return std::unexpected(std::move(error));
+    }
+    return fail(Errc::store_unavailable,
+                fmt::format("the store could not be upgraded to format {}, because others kept using the table "
+                            "holdfast_meta; no lock was changed, try again",
+                            our_format));
 }
 
 }  // namespace holdfast::stores::mysql

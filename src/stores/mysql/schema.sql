@@ -49,10 +49,14 @@ CREATE TABLE IF NOT EXISTS holdfast_audit (
     KEY holdfast_audit_time (at, name, seq)
 ) ENGINE = InnoDB;
 
--- Its one row is written last: a store without it is not finished, and nobody has used it.
+-- Its one row is written last: a store without it is not finished, and nobody has used it. A format of 0 is one that is
+-- being upgraded: it may be read, and the next change goes on with it.
 CREATE TABLE IF NOT EXISTS holdfast_meta (
     id          TINYINT        NOT NULL PRIMARY KEY,
     format      INT            NOT NULL,
     store_id    CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    created_at  BIGINT         NOT NULL
+    created_at  BIGINT         NOT NULL,
+    -- Becomes 1 with the first lock, and is never changed again: so that tables without locks tell whether somebody has
+    -- emptied them.
+    used        TINYINT        NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;

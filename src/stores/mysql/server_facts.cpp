@@ -47,30 +47,27 @@ bool is_on(std::string_view value) { return !value.empty() && value != "0" && va
 
 }  // namespace
 
-Standing standing_of(const ServerFacts& facts) {
-    Standing standing;
-    const auto lower = [&](Grade grade, std::string reason) {
-        standing.grade = std::max(standing.grade, grade);
-        standing.reasons.push_back(std::move(reason));
-    };
-    if (facts.galera) lower(Grade::c, "a Galera cluster can lose committed transactions");
+base::Grading grading_of(const ServerFacts& facts) {
+    base::Grading grading;
+    if (facts.galera) grading.lower(Grade::c, "a Galera cluster can lose committed transactions");
     if (facts.flavour != Flavour::tidb) {
         if (facts.flush_at_commit != 1)
-            lower(Grade::b,
-                  fmt::format("innodb_flush_log_at_trx_commit is {}, so a power cut can take back the last grants",
-                              facts.flush_at_commit));
+            grading.lower(
+                Grade::b,
+                fmt::format("innodb_flush_log_at_trx_commit is {}, so a power cut can take back the last grants",
+                            facts.flush_at_commit));
         if (facts.binlog && facts.sync_binlog != 1)
-            lower(
+            grading.lower(
                 Grade::b,
                 fmt::format("there is a binary log and sync_binlog is {}, so a power cut can take back the last grants",
                             facts.sync_binlog));
-        if (facts.replicas > 0) lower(Grade::b, "there are replicas, and a failover to one can lose the last grants");
+        if (facts.replicas > 0)
+            grading.lower(Grade::b, "there are replicas, and a failover to one can lose the last grants");
     }
-    if (standing.reasons.empty())
-        standing.reasons.emplace_back(facts.flavour == Flavour::tidb
-                                          ? "a majority of the cluster has every grant before it is acknowledged"
-                                          : "every grant is on the server's disk before it is acknowledged");
-    return standing;
+    grading.explain(facts.flavour == Flavour::tidb
+                        ? "a majority of the cluster has every grant before it is acknowledged"
+                        : "every grant is on the server's disk before it is acknowledged");
+    return grading;
 }
 
 std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline deadline) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/grading.hpp"
 #include "holdfast/store.hpp"
 #include "stores/mysql/connection.hpp"
 
@@ -29,11 +30,7 @@ struct ServerFacts {
 };
 
 /// What the store promises on such a server.
-struct Standing {
-    Grade grade = Grade::a;
-    std::vector<std::string> reasons{};
-};
-[[nodiscard]] Standing standing_of(const ServerFacts& facts);
+[[nodiscard]] base::Grading grading_of(const ServerFacts& facts);
 
 /// Puts a new connection into the state that everything else relies on, and asks who is there.
 [[nodiscard]] std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline deadline);

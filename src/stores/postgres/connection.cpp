@@ -8,14 +8,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <regex>
+#include <set>
 
 namespace holdfast::stores::postgres {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// For callers without a deadline, and for clocks that stand still.
-constexpr milliseconds longest_wait{30'000};
 
 std::string_view field(const PGresult* result, int code) {
     const char* value = PQresultErrorField(result, code);
@@ -23,7 +22,7 @@ std::string_view field(const PGresult* result, int code) {
 }
 
 /// False when time is over.
-bool await_socket(int socket, short events, const Budget& budget) {
+bool await_socket(int socket, short events, const CallBudget& budget) {
     pollfd ready{socket, events, 0};
     while (true) {
         const int found = poll(&ready, 1, static_cast<int>(budget.left().count()));
@@ -34,7 +33,7 @@ bool await_socket(int socket, short events, const Budget& budget) {
 
 /// While connecting, a server that does not answer at all may use up only its share of the time, so that the
 /// next one in the URL gets its turn. libpq itself goes on to it when this timeout ends the attempt.
-std::string share_of_time(const Settings& settings, const Budget& budget) {
+std::string share_of_time(const Settings& settings, const CallBudget& budget) {
     const auto share = budget.left() / static_cast<int>(settings.hosts());
     return std::to_string(std::clamp(share, milliseconds{200}, milliseconds{5000}).count());
 }
@@ -45,20 +44,34 @@ void set_user_timeout(int socket, const std::string& value) {
     setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &time, sizeof time);
 }
 
-bool is_about_permission(std::string_view message) {
-    return message.find("authentication failed") != std::string_view::npos ||
-           message.find("no pg_hba.conf entry") != std::string_view::npos;
-}
+/// Why nobody was let in. By SQLSTATE, because the texts are in the server's language.
+struct ConnectionFailure {
+    std::string text{};
+    std::set<std::string> sqlstates{};
+
+    /// Of what libpq says while errors are verbose: `…FATAL:  28P01: …`, and lines that name a place in the server's
+    /// sources, which are left out.
+    static ConnectionFailure of(const std::string& said) {
+        static const std::regex coded(":  ([0-9A-Z]{5}): ");
+        static const std::regex location("[^\n]*\\.c:[0-9]+\n?");
+        ConnectionFailure failure{.text = std::regex_replace(said, location, "")};
+        for (std::sregex_iterator code(said.begin(), said.end(), coded), end; code != end; ++code)
+            failure.sqlstates.insert((*code)[1]);
+        return failure;
+    }
+    /// A wrong password, an unknown role, no entry in pg_hba.conf, no right to connect to the database. Somebody
+    /// answered, and said no: asking again brings the same answer. A pooler has a code of its own for that.
+    [[nodiscard]] bool is_refused_login() const {
+        return std::ranges::any_of(sqlstates, [](const auto& code) { return code.starts_with("28"); }) ||
+               sqlstates.contains("42501") ||
+               (sqlstates.contains("08P01") && text.find("authentication failed") != std::string::npos);
+    }
+    [[nodiscard]] bool is_unknown_database() const { return sqlstates.contains("3D000"); }
+};
 
 }  // namespace
 
-Budget Budget::of(const Clock& clock, Deadline deadline) { return of(deadline.remaining(clock)); }
-
-Budget Budget::of(milliseconds time) { return Budget(Deadline::in(host_clock(), std::min(time, longest_wait))); }
-
-milliseconds Budget::left() const { return until_.remaining(host_clock()); }
-
-Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, const Budget& budget) {
+Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, const CallBudget& budget) {
     auto options = settings.options;
     const std::string user_timeout = options["tcp_user_timeout"];
     if (settings.hosts() > 1) options["tcp_user_timeout"] = share_of_time(settings, budget);
@@ -78,9 +91,10 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, c
     return connection;
 }
 
-Result<void> Connection::connect(const Settings& settings, const Budget& budget) {
+Result<void> Connection::connect(const Settings& settings, const CallBudget& budget) {
     PGconn* const connection = connection_.get();
     PQsetNoticeReceiver(connection, heard, this);
+    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
     while (PQstatus(connection) != CONNECTION_BAD && status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
         if (!await_socket(PQsocket(connection), status == PGRES_POLLING_READING ? POLLIN : POLLOUT, budget))
@@ -88,17 +102,22 @@ Result<void> Connection::connect(const Settings& settings, const Budget& budget)
         status = PQconnectPoll(connection);
     }
     if (PQstatus(connection) != CONNECTION_OK) {
-        const std::string message = scrubbed(PQerrorMessage(connection));
-        const bool denied = PQconnectionNeedsPassword(connection) != 0 || is_about_permission(message);
-        return fail(denied ? Errc::denied : Errc::store_unavailable,
-                    fmt::format("cannot connect to {}: {}", settings.url, message));
+        const auto failure = ConnectionFailure::of(PQerrorMessage(connection));
+        const std::string message = scrubbed(failure.text.c_str());
+        if (PQconnectionNeedsPassword(connection) != 0 || failure.is_refused_login())
+            return fail(Errc::denied, fmt::format("cannot log in to {}: {}", settings.url, message));
+        if (failure.is_unknown_database())
+            return fail(Errc::config, fmt::format("cannot use {}: {}; create the database, or name another one",
+                                                  settings.url, message));
+        return fail(Errc::store_unavailable, fmt::format("cannot connect to {}: {}", settings.url, message));
     }
+    PQsetErrorVerbosity(connection, PQERRORS_DEFAULT);
     if (PQsetnonblocking(connection, 1) != 0 || PQenterPipelineMode(connection) != 1)
         return fail(Errc::store_unavailable, "libpq cannot work without waiting");
     return {};
 }
 
-Result<void> Connection::greet(const Settings& settings, const Budget& budget) {
+Result<void> Connection::greet(const Settings& settings, const CallBudget& budget) {
     const Trip trip = run(Statement("SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_backend_pid()::int8, "
                                     "pg_catalog.current_setting('server_encoding')"),
                           budget);
@@ -117,19 +136,22 @@ Result<void> Connection::greet(const Settings& settings, const Budget& budget) {
     return pooled_ ? Result<void>{} : plan_once(budget);
 }
 
-Result<void> Connection::plan_once(const Budget& budget) {
+Result<void> Connection::plan_once(const CallBudget& budget) {
     // A plan that is kept is made for tables as they are then, which is often empty, and would read them from end to
     // end when they have grown. Everything that is repeated finds its rows by a key, so only such plans are allowed.
-    const Trip trip = run(Statement("SELECT set_config(name, value, false) FROM (VALUES "
-                                    "('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), "
-                                    "('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), "
-                                    "('enable_material', 'off'), ('jit', 'off')) AS s (name, value)"),
-                          budget);
+    const Trip trip =
+        run(Statement(fmt::format(
+                "SELECT pg_catalog.set_config(name, value, false) FROM (VALUES "
+                "('search_path', '{}'), ('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), "
+                "('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), "
+                "('enable_material', 'off'), ('jit', 'off')) AS s (name, value)",
+                safe_search_path)),
+            budget);
     if (trip.fault) return std::unexpected(error_of(*trip.fault, "set up the session"));
     return {};
 }
 
-Trip Connection::run(std::span<const Statement> statements, const Budget& budget) {
+Trip Connection::run(std::span<const Statement> statements, const CallBudget& budget) {
     Trip trip;
     if (!drain(budget)) {
         trip.fault = broken(0, budget);
@@ -167,7 +189,7 @@ bool Connection::queue(const Statement& statement, std::size_t at, std::vector<A
     return statement.send_prepared(*connection_);
 }
 
-bool Connection::take_answer(const Awaited& awaited, Trip& trip, const Budget& budget) {
+bool Connection::take_answer(const Awaited& awaited, Trip& trip, const CallBudget& budget) {
     const auto lost = [&] {
         if (!trip.fault) trip.fault = broken(awaited.at, budget);
         return false;
@@ -200,7 +222,7 @@ void Connection::send_only(const Statement& statement) {
     ++unread_;
 }
 
-bool Connection::drain(const Budget& budget) {
+bool Connection::drain(const CallBudget& budget) {
     while (usable_ && unread_ > 0) {
         if (!flush(budget) || !await_answer(budget)) return false;
         const Rows rows(PQgetResult(connection_.get()));
@@ -212,17 +234,17 @@ bool Connection::drain(const Budget& budget) {
     return usable_;
 }
 
-bool Connection::is_gone() {
+bool Connection::is_alive() {
     pollfd ready{socket(), POLLIN, 0};
-    // A server that ends a session says so first; only behind that comes the end itself.
+    // A server that ends a session first says so, and then closes the connection.
     while (usable_ && poll(&ready, 1, 0) > 0)
         usable_ = PQconsumeInput(connection_.get()) == 1 && PQstatus(connection_.get()) == CONNECTION_OK;
-    return !usable_;
+    return usable_;
 }
 
 std::vector<std::string> Connection::notifications() {
     std::vector<std::string> found;
-    if (is_gone()) return found;
+    if (!is_alive()) return found;
     while (PGnotify* const one = PQnotifies(connection_.get())) {
         found.emplace_back(one->relname);
         PQfreemem(one);
@@ -230,7 +252,7 @@ std::vector<std::string> Connection::notifications() {
     return found;
 }
 
-bool Connection::flush(const Budget& budget) {
+bool Connection::flush(const CallBudget& budget) {
     while (true) {
         const int left = PQflush(connection_.get());
         if (left == 0) return true;
@@ -240,7 +262,7 @@ bool Connection::flush(const Budget& budget) {
     }
 }
 
-bool Connection::await_answer(const Budget& budget) {
+bool Connection::await_answer(const CallBudget& budget) {
     while (PQisBusy(connection_.get()) == 1) {
         if (!await_socket(socket(), POLLIN, budget)) return usable_ = false;
         // What arrived before the connection broke still counts, so the results are asked, not this call.
@@ -249,7 +271,7 @@ bool Connection::await_answer(const Budget& budget) {
     return true;
 }
 
-Fault Connection::broken(std::size_t at, const Budget& budget) {
+Fault Connection::broken(std::size_t at, const CallBudget& budget) {
     usable_ = false;
     const std::string said = scrubbed(PQerrorMessage(connection_.get()));
     return {at, "",
@@ -284,6 +306,17 @@ Statement notice_dead_peers() {
         "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)");
 }
 
+/// What is the matter with the server, in words that need no other language, if the code says it.
+static std::string_view condition_of(std::string_view sqlstate) {
+    if (sqlstate == "53100") return "the server's disk is full: ";
+    if (sqlstate == "53200") return "the server is out of memory: ";
+    if (sqlstate == "53300") return "the server has too many connections: ";
+    if (sqlstate == "25006") return "the server is read-only: ";
+    if (sqlstate == "57P03") return "the server is starting or ending: ";
+    if (sqlstate == "58030") return "the server cannot use its disk: ";
+    return "";
+}
+
 Error error_of(const Fault& fault, std::string_view doing) {
     const std::string_view code = fault.sqlstate;
     const std::string_view kind = code.substr(0, 2);
@@ -296,7 +329,8 @@ Error error_of(const Fault& fault, std::string_view doing) {
     if (code == "55P03" || code == "57014")
         return {Errc::store_unavailable,
                 fmt::format("cannot {} in time: somebody else holds its row; nothing was changed", doing)};
-    return {Errc::store_unavailable, fmt::format("cannot {}: {}; nothing was changed", doing, detail)};
+    return {Errc::store_unavailable,
+            fmt::format("cannot {}: {}{}; nothing was changed", doing, condition_of(code), detail)};
 }
 
 }  // namespace holdfast::stores::postgres

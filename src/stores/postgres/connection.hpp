@@ -1,7 +1,7 @@
 #pragma once
 
-#include "holdfast/clock.hpp"
-#include "stores/postgres/settings.hpp"
+#include "stores/common/pool.hpp"
+#include "stores/postgres/config.hpp"
 #include "stores/postgres/values.hpp"
 
 #include <memory>
@@ -12,19 +12,6 @@
 #include <vector>
 
 namespace holdfast::stores::postgres {
-
-/// How long one call may still wait for the server: until its deadline, and never for ever.
-class Budget {
-public:
-    [[nodiscard]] static Budget of(const Clock& clock, Deadline deadline);
-    [[nodiscard]] static Budget of(std::chrono::milliseconds time);
-    [[nodiscard]] std::chrono::milliseconds left() const;
-    [[nodiscard]] bool over() const { return left() == std::chrono::milliseconds{0}; }
-
-private:
-    explicit Budget(Deadline until) : until_(until) {}
-    Deadline until_;  ///< In real time, also under a clock that stands still.
-};
 
 /// Why a trip to the server did not bring all its answers.
 struct Fault {
@@ -52,22 +39,24 @@ struct Trip {
 class Connection {
 public:
     /// Refuses a server that is in recovery: what it shows is old.
-    [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Settings& settings, const Budget& budget);
+    [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Settings& settings, const CallBudget& budget);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
     ~Connection() = default;
 
     /// Sends all `statements` at once and waits for the answers. The server stops at the first that it refuses.
-    [[nodiscard]] Trip run(std::span<const Statement> statements, const Budget& budget);
-    [[nodiscard]] Trip run(const Statement& statement, const Budget& budget) { return run({&statement, 1}, budget); }
+    [[nodiscard]] Trip run(std::span<const Statement> statements, const CallBudget& budget);
+    [[nodiscard]] Trip run(const Statement& statement, const CallBudget& budget) {
+        return run({&statement, 1}, budget);
+    }
 
     /// Sends a statement whose answer does not matter. It is read before the next trip begins.
     void send_only(const Statement& statement);
 
     /// Neither broken nor left in the middle of an answer.
-    [[nodiscard]] bool usable() const { return usable_; }
-    /// Looks, without waiting, whether the server has gone away since the last trip.
-    [[nodiscard]] bool is_gone();
+    [[nodiscard]] bool is_usable() const { return usable_; }
+    /// Looks, without waiting, whether the server is still there since the last trip.
+    [[nodiscard]] bool is_alive();
 
     /// Not the session itself is at the other end, but somebody who shares a few among many.
     [[nodiscard]] bool is_pooled() const { return pooled_; }
@@ -78,10 +67,10 @@ public:
 
 private:
     explicit Connection(PGconn* connection) : connection_(connection, PQfinish) {}
-    [[nodiscard]] Result<void> connect(const Settings& settings, const Budget& budget);
-    [[nodiscard]] Result<void> greet(const Settings& settings, const Budget& budget);
+    [[nodiscard]] Result<void> connect(const Settings& settings, const CallBudget& budget);
+    [[nodiscard]] Result<void> greet(const Settings& settings, const CallBudget& budget);
     /// For a session of our own, which keeps statements.
-    [[nodiscard]] Result<void> plan_once(const Budget& budget);
+    [[nodiscard]] Result<void> plan_once(const CallBudget& budget);
     /// One answer that a trip waits for.
     struct Awaited {
         std::size_t at = 0;                 ///< The statement.
@@ -90,11 +79,11 @@ private:
     /// Queues the statement `at`, and before it its text, if the session is to keep that.
     [[nodiscard]] bool queue(const Statement& statement, std::size_t at, std::vector<Awaited>& awaited);
     /// Takes in one answer. False if the connection is of no more use.
-    [[nodiscard]] bool take_answer(const Awaited& awaited, Trip& trip, const Budget& budget);
-    [[nodiscard]] bool flush(const Budget& budget);
-    [[nodiscard]] bool await_answer(const Budget& budget);
-    [[nodiscard]] bool drain(const Budget& budget);
-    [[nodiscard]] Fault broken(std::size_t at, const Budget& budget);
+    [[nodiscard]] bool take_answer(const Awaited& awaited, Trip& trip, const CallBudget& budget);
+    [[nodiscard]] bool flush(const CallBudget& budget);
+    [[nodiscard]] bool await_answer(const CallBudget& budget);
+    [[nodiscard]] bool drain(const CallBudget& budget);
+    [[nodiscard]] Fault broken(std::size_t at, const CallBudget& budget);
     [[nodiscard]] std::string scrubbed(const char* text) const;
     static void heard(void* self, const PGresult* notice);
 

@@ -1,19 +1,22 @@
 #include "stores/postgres/postgres_store.hpp"
 
+#include "base/jitter.hpp"
 #include "kernel/step.hpp"
-#include "stores/batch/gathering.hpp"
-#include "stores/postgres/examine.hpp"
-#include "stores/postgres/guess.hpp"
-#include "stores/postgres/keeper.hpp"
-#include "stores/postgres/listener.hpp"
-#include "stores/postgres/pool.hpp"
+#include "stores/common/gathering.hpp"
+#include "stores/common/records.hpp"
+#include "stores/postgres/apply.hpp"
+#include "stores/postgres/codec.hpp"
+#include "stores/postgres/grade.hpp"
+#include "stores/postgres/optimistic.hpp"
 #include "stores/postgres/schema.hpp"
-#include "stores/postgres/transaction.hpp"
-#include "stores/postgres/writing.hpp"
+#include "stores/postgres/session.hpp"
+#include "stores/postgres/wait.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
-#include <random>
 #include <thread>
 
 namespace holdfast::stores {
@@ -21,14 +24,11 @@ namespace {
 
 using namespace postgres;
 using std::chrono::milliseconds;
+using Kind = AttemptError::Kind;
 
-constexpr int most_conflicts = 5;
 constexpr milliseconds longest_sleep{1000};
-
-milliseconds between(milliseconds least, milliseconds most) {
-    static thread_local std::minstd_rand random(std::random_device{}());
-    return milliseconds{std::uniform_int_distribution<milliseconds::rep>(least.count(), most.count())(random)};
-}
+/// For callers without a deadline: how long the server may be silent, for example because a row is locked.
+constexpr milliseconds longest_wait{30'000};
 
 class PostgresStore final : public Store {
 public:
@@ -36,27 +36,22 @@ public:
         : settings_(std::move(settings)),
           clock_(clock),
           statements_(settings_),
-          pool_(settings_),
+          pool_([this](const CallBudget& budget) { return Connection::open(settings_, budget); }),
           listener_(settings_),
           keeper_(settings_),
           gathering_(
               clock,
               [this](auto requests, Deadline deadline) {
-                  return apply_all(requests, Budget::of(clock_, deadline), Busy::report);
+                  return apply_all(requests, budget_for(deadline), Busy::report);
               },
-              [this](auto requests, Deadline deadline) {
-                  return apply_alone(requests, Budget::of(clock_, deadline));
-              }) {}
+              [this](auto requests, Deadline deadline) { return apply_alone(requests, budget_for(deadline)); }) {}
 
     /// Asks the server what it promises, and looks at a store that is there.
     Result<void> check() {
-        const Budget budget = Budget::of(milliseconds{10'000});
-        auto connection = pool_.take(budget);
-        if (!connection) return std::unexpected(connection.error());
-        const auto facts = facts_of(**connection, clock_, budget);
-        pool_.give(std::move(*connection));
+        const CallBudget budget(milliseconds{10'000});
+        const auto facts = server_facts(budget);
         if (!facts) return std::unexpected(facts.error());
-        standing_ = standing_of(*facts);
+        grading_ = grading_of(*facts);
         const auto seen = look({}, budget);
         if (!seen) return std::unexpected(seen.error());
         if (settings_.session) return keeper_.connect(budget);
@@ -65,7 +60,7 @@ public:
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         if (!settings_.session) return gathering_.apply(requests, deadline);
-        const Budget budget = Budget::of(clock_, deadline);
+        const CallBudget budget = budget_for(deadline);
         // The advisory lock comes first: a row that names one which nobody holds may be taken by anybody.
         keeper_.repair(budget);
         std::vector<std::pair<LockName, LockId>> fresh;
@@ -96,14 +91,14 @@ public:
     }
 
     Result<std::vector<LockStatus>> list(const ListQuery& query, Deadline deadline) override {
-        const auto seen = look({ask_list(statements_, clock_, query)}, Budget::of(clock_, deadline));
+        const auto seen = look({ask_list(statements_, clock_, query)}, budget_for(deadline));
         if (!seen) return std::unexpected(seen.error());
         if (!*seen) return {};
         return read_list((*seen)->front());
     }
 
     Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
-        const auto seen = look({ask_history(statements_, query)}, Budget::of(clock_, deadline));
+        const auto seen = look({ask_history(statements_, query)}, budget_for(deadline));
         if (!seen) return std::unexpected(seen.error());
         if (!*seen) return {};
         return read_history((*seen)->front(), query.which);
@@ -127,7 +122,7 @@ public:
             if (*has_come) return look_at_own(watch, deadline);
             has_come.reset();
             pause = place->hears() ? longest_sleep : std::min(pause * 2, longest_sleep);
-            const milliseconds time = std::min(deadline.remaining(clock_), between(pause / 2, pause));
+            const milliseconds time = std::min(deadline.remaining(clock_), base::random_between(pause / 2, pause));
             if (place->sleep(time, watch.stop)) return look_at_own(watch, deadline);
         }
         return std::nullopt;
@@ -135,96 +130,83 @@ public:
 
     StoreInfo info() const override {
         const std::scoped_lock lock(mutex_);
-        return {settings_.url, store_id_, standing_.grade, standing_.reasons};
+        return {settings_.url, identity_ ? std::optional(identity_->store_id) : std::nullopt, grading_.grade,
+                grading_.reasons, identity_ && identity_->was_used};
     }
 
     std::vector<Finding> examine(Deadline deadline) override {
-        const Budget budget = Budget::of(clock_, deadline);
-        auto connection = pool_.take(budget);
-        if (!connection) return {{"reachable", false, connection.error().message}};
-        const auto facts = facts_of(**connection, clock_, budget);
-        pool_.give(std::move(*connection));
+        const CallBudget budget = budget_for(deadline);
+        const auto facts = server_facts(budget);
         if (!facts) return {{"reachable", false, facts.error().message}};
         const auto seen = look({}, budget);
         std::vector<Finding> findings{{"reachable", true, settings_.url}};
+        const auto identity = known();
         findings.push_back({"format", seen.has_value(),
                             !seen   ? seen.error().message
-                            : *seen ? "1, in the schema " + settings_.schema
+                            : *seen ? format_in_words(*identity)
                                     : "not created yet; the first use will"});
         std::ranges::move(findings_of(*facts, clock_), std::back_inserter(findings));
+        if (!seen || !*seen) return findings;
+        const auto connection = pool_.take(budget);
+        if (!connection) return {{"reachable", false, connection.error().message}};
+        const bool is_marked = identity->is_old() || identity->was_used;
+        std::ranges::move(examine_use(**connection, settings_, is_marked, budget), std::back_inserter(findings));
+        findings.push_back(examine_records(*this, clock_, deadline));
         return findings;
     }
 
 private:
     using Answers = std::vector<Rows>;
 
-    Result<std::vector<Reply>> apply_alone(std::span<const Request> requests, const Budget& budget) {
+    [[nodiscard]] CallBudget budget_for(Deadline deadline) const { return {clock_, deadline, longest_wait}; }
+
+    Result<Facts> server_facts(const CallBudget& budget) {
+        const auto connection = pool_.take(budget);
+        if (!connection) return std::unexpected(connection.error());
+        return facts_of(**connection, clock_, budget);
+    }
+
+    Result<std::vector<Reply>> apply_alone(std::span<const Request> requests, const CallBudget& budget) {
         auto replies = apply_all(requests, budget, Busy::wait);
         if (!replies) return std::unexpected(std::move(replies.error().error));
         return std::move(*replies);
     }
 
-    std::expected<std::vector<Reply>, Setback> apply_all(std::span<const Request> requests, const Budget& budget,
-                                                         Busy busy) {
-        Context context{.settings = settings_,
-                        .statements = statements_,
-                        .clock = clock_,
-                        .keeper = settings_.session ? &keeper_ : nullptr,
-                        .knowledge = settings_.session ? nullptr : &knowledge_,
-                        .busy = busy};
-        std::optional<Error> doubt;
-        const auto failed = [&](Error error) { return std::unexpected(Setback{doubt.value_or(std::move(error))}); };
-        int conflicts = 0;
-        bool reconnected = false;
+    AttemptResult apply_all(std::span<const Request> requests, const CallBudget& budget, Busy busy) {
         bool created = false;
-        while (true) {
-            auto connection = pool_.take(budget);
-            if (!connection) return failed(connection.error());
-            // Before it is asked: that nothing was there yet does not say that the store is gone, although another
-            // thread has created it meanwhile.
-            context.store_id = info().store_id;
-            const bool was_there = context.store_id.has_value();
-            auto applied = apply_once(**connection, context, requests, budget);
-            if (applied) {
-                pool_.give(std::move(*connection));
-                remember(applied->store_id);
-                // What is still on its way fits only to what was there before, and not to what was granted just now. A
-                // refusal has changed nothing, and so nothing is sure.
-                if (doubt && !std::ranges::all_of(applied->replies, &Reply::has_value)) return failed(*doubt);
-                return std::move(applied->replies);
-            }
-            const Obstacle& obstacle = applied.error();
-            switch (obstacle.remedy) {
-                case Obstacle::Remedy::create: {
-                    const auto ready =
-                        created ? std::unexpected(obstacle.error) : create(**connection, was_there, budget);
-                    if (!ready) return failed(ready.error());
+        bool upgraded = false;
+        return apply_with_retries(
+            [&](const AttemptTerms& terms) -> AttemptResult {
+                auto connection = terms.wants_fresh_connection ? pool_.take_fresh(budget) : pool_.take(budget);
+                if (!connection) return std::unexpected(AttemptError{Kind::final, connection.error()});
+                const Context context{.settings = settings_,
+                                      .statements = statements_,
+                                      .clock = clock_,
+                                      .keeper = settings_.session ? &keeper_ : nullptr,
+                                      .optimistic = settings_.session ? nullptr : &optimistic_,
+                                      // Read before the server is asked: if another thread creates the store
+                                      // meanwhile, an answer that there is none does not mean that it is gone.
+                                      .store = known(),
+                                      .busy = busy,
+                                      .doubt = terms.doubt};
+                auto applied = apply_once(**connection, context, requests, budget);
+                if (!applied && applied.error().no_store && !created) {
+                    const auto ready = create(**connection, context.store.has_value(), budget);
                     created = true;
-                    break;
+                    applied.error().kind = ready ? Kind::prepared : Kind::final;
+                    if (!ready) applied.error().error = ready.error();
                 }
-                case Obstacle::Remedy::repeat:
-                    if (++conflicts > most_conflicts || budget.over()) return failed(obstacle.error);
-                    std::this_thread::sleep_for(between(milliseconds{1}, milliseconds{10 << conflicts}));
-                    break;
-                case Obstacle::Remedy::reconnect:
-                    if (reconnected || budget.over()) return failed(obstacle.error);
-                    reconnected = true;
-                    pool_.drop_idle();
-                    break;
-                case Obstacle::Remedy::look:
-                    if (doubt || budget.over()) return failed(obstacle.error);
-                    doubt = obstacle.error;
-                    context.doubt = obstacle.doubt;
-                    pool_.drop_idle();
-                    break;
-                case Obstacle::Remedy::wait:
-                    pool_.give(std::move(*connection));
-                    if (doubt) return failed(*doubt);
-                    return std::unexpected(Setback{obstacle.error, true, obstacle.busy});
-                case Obstacle::Remedy::none: pool_.give(std::move(*connection)); return failed(obstacle.error);
-            }
-            pool_.give(std::move(*connection));
-        }
+                if (!applied && applied.error().old_format && !upgraded) {
+                    const auto ready = upgrade_store(**connection, settings_, budget);
+                    upgraded = true;
+                    applied.error().kind = ready ? Kind::prepared : Kind::final;
+                    if (!ready) applied.error().error = ready.error();
+                }
+                if (!applied) return std::unexpected(static_cast<AttemptError&&>(applied.error()));
+                remember(applied->store);
+                return std::move(applied->replies);
+            },
+            [&] { return budget.over(); });
     }
 
     /// Lets go of the advisory lock of a lease that this request has not got, or has ended.
@@ -244,7 +226,7 @@ private:
 
     /// Empty if nobody has created the store.
     Result<std::optional<View>> view_of(const Wanted& wanted, Deadline deadline) {
-        const auto seen = look({ask_view(statements_, clock_, {&wanted, 1})}, Budget::of(clock_, deadline));
+        const auto seen = look({ask_view(statements_, clock_, {&wanted, 1})}, budget_for(deadline));
         if (!seen) return std::unexpected(seen.error());
         if (!*seen) return std::nullopt;
         return read_view((*seen)->front());
@@ -263,40 +245,49 @@ private:
         auto handed_on =
             HandedOn::to(*watch.ticket, kernel::status_of(lock->record, lock->waiters, (*view)->now), before);
         if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
-        Memory::Lock known{std::move(lock->record), std::move((*view)->records.at(watch.name)), std::nullopt};
+        KnownLock known{std::move(lock->record), std::move((*view)->records.at(watch.name)), std::nullopt};
         const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
             return std::pair(ticket.expires_at <= (*view)->now, ticket.number);
         });
         if (first != lock->tickets.end()) known.first = {*first, (*view)->places.at(first->lock_id)};
-        knowledge_.locks.remember(std::move(known));
+        optimistic_.remember(std::move(known));
         return handed_on;
     }
 
     /// Whether what the watch waits for may have happened.
     Result<bool> look_at(const Watch& watch, Deadline deadline) {
         const auto seen = look({ask_watch(statements_, clock_, watch)},
-                               Budget::of(std::max(deadline.remaining(clock_), milliseconds{200})));
+                               CallBudget(std::clamp(deadline.remaining(clock_), milliseconds{200}, longest_wait)));
         if (!seen) return std::unexpected(seen.error());
         return *seen ? read_watch((*seen)->front(), watch) : watch.ticket.has_value() || watch.seen_seq != 0;
     }
 
     /// Reads one moment of the store, in one round trip. Empty if nobody has created it.
-    Result<std::optional<Answers>> look(std::vector<Statement> questions, const Budget& budget) {
+    Result<std::optional<Answers>> look(std::vector<Statement> questions, const CallBudget& budget) {
+        bool wants_fresh_connection = false;
         for (bool again = true;; again = false) {
-            auto connection = pool_.take(budget);
+            auto connection = wants_fresh_connection ? pool_.take_fresh(budget) : pool_.take(budget);
             if (!connection) return std::unexpected(connection.error());
-            std::vector<Statement> trip{begin_look(), enter(statements_, budget)};
+            const bool as_old = is_old_;
+            std::vector<Statement> trip{begin_look(),
+                                        as_old ? enter_old(statements_, budget) : enter(statements_, budget)};
             std::ranges::copy(questions, std::back_inserter(trip));
             trip.emplace_back("COMMIT");
             Trip seen = (*connection)->run(trip, budget);
             if (seen.fault) (*connection)->send_only(Statement("ROLLBACK"));
-            const bool lost = !(*connection)->usable();
-            pool_.give(std::move(*connection));
+            const bool lost = !(*connection)->is_usable();
             if (seen.fault && (lost || seen.fault->is_strangers()) && again && !budget.over()) {
-                if (lost) pool_.drop_idle();
+                wants_fresh_connection = lost;
                 continue;
             }
-            return read(std::move(seen));
+            if (seen.fault && seen.fault->at == 1 && has_no_mark(*seen.fault) && !as_old) {
+                is_old_ = true;
+                continue;
+            }
+            auto answers = read(std::move(seen));
+            // Somebody has upgraded it since, so now it can be asked whether it was used.
+            if (as_old && !is_old_) continue;
+            return answers;
         }
     }
 
@@ -313,7 +304,7 @@ private:
                        std::make_move_iterator(seen.answers.end()));
     }
 
-    Result<void> create(Connection& connection, bool was_there, const Budget& budget) {
+    Result<void> create(Connection& connection, bool was_there, const CallBudget& budget) {
         // One that was there and is gone is not created again: its locks may be held, and an empty store would give
         // them to somebody else.
         if (was_there)
@@ -322,23 +313,38 @@ private:
         return create_store(connection, settings_, budget);
     }
 
-    void remember(const StoreId& store_id) {
+    void remember(const Identity& identity) {
+        is_old_ = identity.is_old();
         const std::scoped_lock lock(mutex_);
-        store_id_ = store_id;
+        // What was read before somebody else wrote the first lock may arrive after it.
+        const bool was_used = identity_ && identity_->store_id == identity.store_id && identity_->was_used;
+        identity_ = identity;
+        identity_->was_used |= was_used && !identity.is_old();
+    }
+
+    std::optional<Identity> known() const {
+        const std::scoped_lock lock(mutex_);
+        return identity_;
+    }
+
+    std::string format_in_words(const Identity& identity) const {
+        return fmt::format("{}, in the schema {}{}", identity.format, settings_.schema,
+                           identity.is_old() ? fmt::format("; the first change makes it {}", our_format) : "");
     }
 
     const Settings settings_;
     const Clock& clock_;
     const Statements statements_;
-    Pool pool_;
+    Pool<Connection> pool_;
     Listener listener_;
-    Keeper keeper_;          ///< Used with session=on.
-    Knowledge knowledge_{};  ///< Used without, as what follows.
+    Keeper keeper_;            ///< Used with session=on.
+    Optimistic optimistic_{};  ///< Used without, like what follows.
     Gathering gathering_;
-    Standing standing_{};  ///< Set before anybody else knows this object.
+    base::Grading grading_{};  ///< Set before anybody else knows this object.
 
     mutable std::mutex mutex_;
-    std::optional<StoreId> store_id_{};  ///< Guarded by mutex_.
+    std::optional<Identity> identity_{};  ///< Guarded by mutex_.
+    std::atomic<bool> is_old_ = false;    ///< Reading has to do without the mark of use.
 };
 
 }  // namespace

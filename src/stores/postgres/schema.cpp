@@ -24,10 +24,14 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
     return out;
 }
 
+/// An upgrade waits no longer than this for those who read the store, since all others wait for it meanwhile. Our own
+/// transactions do not take as long.
+constexpr std::chrono::milliseconds longest_upgrade_wait = longest_pause + std::chrono::seconds{1};
+
 /// The statements of schema.sql. An empty line ends one there, and lines that begin with -- before it explain it.
-std::vector<Statement> statements_for(const Settings& settings) {
+std::vector<std::string> texts_for(const Settings& settings) {
     const std::string text = replaced(schema_text, "\"holdfast\"", settings.quoted_schema());
-    std::vector<Statement> statements;
+    std::vector<std::string> statements;
     for (std::string_view rest = text; !rest.empty();) {
         std::string_view paragraph = rest.substr(0, rest.find("\n\n"));
         rest.remove_prefix(std::min(paragraph.size() + 2, rest.size()));
@@ -47,42 +51,99 @@ std::int64_t creation_key(const Settings& settings) {
     return static_cast<std::int64_t>(key);
 }
 
+/// Begins a transaction in which nobody else creates or upgrades this store.
+std::vector<Statement> begin_alone(const Settings& settings, const CallBudget& budget) {
+    const std::string time = std::to_string(std::max<std::int64_t>(budget.left().count() * 9 / 10, 1));
+    std::vector<Statement> trip{Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")};
+    trip.push_back(Statement(fmt::format("SELECT pg_catalog.set_config('search_path', '{}', true)", safe_search_path)));
+    trip.push_back(Statement("SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+                             "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
+                             "set_config('statement_timeout', $1, true)")
+                       .bind(time));
+    trip.push_back(Statement("SELECT pg_advisory_xact_lock($1)").bind(creation_key(settings)));
+    return trip;
+}
+
+Error tables_of_another(const Settings& settings) {
+    return {Errc::format_unsupported, fmt::format("the schema {} holds tables of another program", settings.schema)};
+}
+
 /// Whether the tables are there or not after this, no lock was touched.
 Error not_created(const Fault& fault, const Settings& settings) {
     Error error = error_of(fault, fmt::format("create the schema {}", settings.schema));
     if (error.code == Errc::denied)
         error.message += "; let its owner run what `holdfast init --print` prints";
     else if (fault.sqlstate == "42P07" || fault.sqlstate == "42723")
-        error = {Errc::format_unsupported,
-                 fmt::format("the schema {} holds tables of another program", settings.schema)};
+        error = tables_of_another(settings);
     else
         error.code = Errc::store_unavailable;
     return error;
 }
 
+/// The same of an upgrade.
+Error not_upgraded(const Fault& fault, const Settings& settings) {
+    Error error = error_of(fault, fmt::format("upgrade the schema {} to format {}", settings.schema, our_format));
+    if (error.code == Errc::denied)
+        error.message += "; let its owner run `holdfast init` of this version first; nothing was changed";
+    else if (fault.sqlstate == "55P03" || fault.sqlstate == "57014")
+        error.message = fmt::format(
+            "the schema {} could not be upgraded to format {}, because somebody kept reading its tables (a dump?); "
+            "nothing was changed, try again",
+            settings.schema, our_format);
+    else if (has_no_mark(fault) || is_missing(fault))
+        error = tables_of_another(settings);
+    else
+        error.code = Errc::store_unavailable;
+    return error;
+}
+
+/// What makes format 2 of format 1. Every transaction, of any version, begins with reading `meta`: so the first of
+/// these waits for those that have seen the old format, and whoever comes later sees the new one.
+std::vector<Statement> upgrading_statements(const Settings& settings) {
+    const std::string s = settings.quoted_schema();
+    std::vector<Statement> statements;
+    statements.push_back(
+        Statement("SELECT set_config('lock_timeout', $1, true)").bind(std::to_string(longest_upgrade_wait.count())));
+    statements.emplace_back(
+        fmt::format("ALTER TABLE {}.meta ADD COLUMN IF NOT EXISTS used boolean NOT NULL DEFAULT false", s));
+    for (const std::string& text : texts_for(settings))
+        if (text.find("BEFORE TRUNCATE") != std::string::npos) statements.emplace_back(text);
+    statements.emplace_back(
+        fmt::format("UPDATE {0}.meta SET format = {1}, used = EXISTS (SELECT FROM {0}.locks WHERE seq > 0) "
+                    "OR EXISTS (SELECT FROM {0}.audit) WHERE id = 1",
+                    s, our_format));
+    statements.emplace_back("COMMIT");
+    return statements;
+}
+
+/// Runs `make` in the transaction that is open.
+std::optional<Fault> finish(Connection& connection, const std::vector<Statement>& make, const CallBudget& budget) {
+    Trip made = connection.run(make, budget);
+    if (made.fault) connection.send_only(Statement("ROLLBACK"));
+    return std::move(made.fault);
+}
+
 }  // namespace
 
-Result<StoreId> read_identity(const Rows& rows) {
+Result<Identity> read_identity(const Rows& rows) {
     if (rows.count() != 1)
         return fail(Errc::record_corrupt,
                     "the store's identity cannot be read; the store stays blocked until it is repaired");
-    if (const std::int64_t format = rows.number(0, 0); format != our_format)
+    const std::int64_t format = rows.number(0, 0);
+    if (format != our_format && format != format_without_mark)
         return fail(
             Errc::format_unsupported,
             fmt::format("the store has format {}, and this Holdfast knows {}; use a newer one", format, our_format));
-    return StoreId(rows.lock_id(0, 1).value_or(LockId{}).bytes());
+    return Identity{StoreId(rows.lock_id(0, 1).value_or(LockId{}).bytes()), format,
+                    format == our_format && rows.flag(0, 2)};
 }
 
 bool is_missing(const Fault& fault) { return fault.sqlstate == "42P01" || fault.sqlstate == "3F000"; }
 
-Result<void> create_store(Connection& connection, const Settings& settings, const Budget& budget) {
-    const std::string time = std::to_string(std::max<std::int64_t>(budget.left().count() * 9 / 10, 1));
-    std::vector<Statement> look{Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")};
-    look.push_back(Statement("SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
-                             "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
-                             "set_config('statement_timeout', $1, true)")
-                       .bind(time));
-    look.push_back(Statement("SELECT pg_advisory_xact_lock($1)").bind(creation_key(settings)));
+bool has_no_mark(const Fault& fault) { return fault.sqlstate == "42703"; }
+
+Result<void> create_store(Connection& connection, const Settings& settings, const CallBudget& budget) {
+    std::vector<Statement> look = begin_alone(settings, budget);
     // A statement of its own, which sees what the one who created it before us has committed.
     look.push_back(Statement("SELECT to_regclass($1) IS NOT NULL").bind(settings.quoted_schema() + ".meta"));
     const Trip looked = connection.run(look, budget);
@@ -92,12 +153,27 @@ Result<void> create_store(Connection& connection, const Settings& settings, cons
         if (looked.fault) return std::unexpected(not_created(*looked.fault, settings));
         return {};
     }
-    std::vector<Statement> make = statements_for(settings);
+    std::vector<Statement> make;
+    for (const std::string& text : texts_for(settings)) make.emplace_back(text);
     make.emplace_back("COMMIT");
-    const Trip made = connection.run(make, budget);
-    if (!made.fault) return {};
-    connection.send_only(rollback);
-    return std::unexpected(not_created(*made.fault, settings));
+    if (const auto fault = finish(connection, make, budget)) return std::unexpected(not_created(*fault, settings));
+    return {};
+}
+
+Result<void> upgrade_store(Connection& connection, const Settings& settings, const CallBudget& budget) {
+    std::vector<Statement> look = begin_alone(settings, budget);
+    look.emplace_back(fmt::format("SELECT format FROM {}.meta WHERE id = 1", settings.quoted_schema()));
+    const Trip looked = connection.run(look, budget);
+    const bool is_old = !looked.fault && looked.answers.back().count() == 1 &&
+                        looked.answers.back().number(0, 0) == format_without_mark;
+    if (!is_old) {
+        connection.send_only(Statement("ROLLBACK"));
+        if (looked.fault) return std::unexpected(not_upgraded(*looked.fault, settings));
+        return {};
+    }
+    if (const auto fault = finish(connection, upgrading_statements(settings), budget))
+        return std::unexpected(not_upgraded(*fault, settings));
+    return {};
 }
 
 }  // namespace holdfast::stores::postgres

@@ -2,8 +2,8 @@
 -- data is the whole value with a checksum, and written_at the store's clock when it was written; the other columns
 -- repeat what people, queries and fences need. A row whose data does not agree with them blocks its lock.
 -- Another schema than "holdfast" is this text with the other name in its place. A role that only uses the store needs
--- USAGE of the schema, SELECT on all of it, INSERT and UPDATE on locks, INSERT on audit, and all on queue. Who prunes the
--- audit log needs DELETE on audit as well.
+-- USAGE of the schema, SELECT on all of it, UPDATE (used) on meta, INSERT and UPDATE on locks, INSERT on audit, and all
+-- on queue. Who prunes the audit log needs DELETE on audit as well.
 
 DO $$ BEGIN
     IF to_regnamespace('"holdfast"') IS NULL THEN CREATE SCHEMA "holdfast"; END IF;
@@ -13,7 +13,10 @@ CREATE TABLE "holdfast".meta (
     id          smallint NOT NULL PRIMARY KEY CHECK (id = 1),
     format      bigint   NOT NULL,
     store_id    uuid     NOT NULL,
-    created_at  bigint   NOT NULL
+    created_at  bigint   NOT NULL,
+    -- Becomes true with the first lock, and is never changed again: so that tables without locks tell whether somebody
+    -- has emptied them.
+    used        boolean  NOT NULL DEFAULT false
 );
 
 -- A row without data is a lock that was never granted. Half of each page stays free, so that a change of a lock can be
@@ -83,6 +86,12 @@ EXECUTE FUNCTION "holdfast".refuse('the token of a lock never falls');
 CREATE TRIGGER record_stays BEFORE DELETE ON "holdfast".locks FOR EACH ROW
 EXECUTE FUNCTION "holdfast".refuse('the record of a lock is never deleted');
 
+CREATE TRIGGER records_stay BEFORE TRUNCATE ON "holdfast".locks FOR EACH STATEMENT
+EXECUTE FUNCTION "holdfast".refuse('the records of locks are never deleted');
+
+CREATE TRIGGER events_stay BEFORE TRUNCATE ON "holdfast".audit FOR EACH STATEMENT
+EXECUTE FUNCTION "holdfast".refuse('the audit log is cut by holdfast prune alone');
+
 -- What undoes a change that was decided before the lock was read, and does not fit.
 CREATE FUNCTION "holdfast".not_as_expected() RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
@@ -102,4 +111,4 @@ FROM "holdfast".locks
 WHERE seq > 0;
 
 INSERT INTO "holdfast".meta (id, format, store_id, created_at)
-VALUES (1, 1, gen_random_uuid(), floor(extract(epoch FROM clock_timestamp()) * 1000));
+VALUES (1, 2, gen_random_uuid(), floor(extract(epoch FROM clock_timestamp()) * 1000));

@@ -36,12 +36,19 @@ Statements::Statements(const Settings& settings) {
     const std::string s = settings.quoted_schema();
     // A stronger setting of the user's stays. A weaker one, which a role or a database can have as its default,
     // would lose acknowledged grants in a crash.
-    enter = fmt::format(
-        "SELECT format, store_id, set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
-        "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', $3, true), "
-        "set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true) "
-        "FROM {}.meta WHERE id = 1",
-        s);
+    // A search_path of the role or the database can put somebody else's function or operator before the server's own.
+    // Behind a pooler the session is not ours to change, so every transaction begins with this.
+    constexpr std::string_view entering =
+        "SELECT format, store_id, {2}, pg_catalog.set_config('synchronous_commit', "
+        "CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'remote_apply' "
+        "THEN 'remote_apply' ELSE 'on' END, true), pg_catalog.set_config('lock_timeout', $3, true), "
+        "pg_catalog.set_config('statement_timeout', $1, true), "
+        "pg_catalog.set_config('idle_in_transaction_session_timeout', $2, true), "
+        "CASE WHEN pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.=) '{1}' THEN '' "
+        "ELSE pg_catalog.set_config('search_path', '{1}', true) END "
+        "FROM {0}.meta WHERE id OPERATOR(pg_catalog.=) 1";
+    enter = fmt::format(entering, s, safe_search_path, "used");
+    enter_old = fmt::format(entering, s, safe_search_path, "false");
     // Most rows are there, and looking is cheaper than trying; it does not wait for somebody who is changing one.
     place = fmt::format(
         "INSERT INTO {0}.locks (name) SELECT w.name FROM unnest($1::bytea[]) AS w (name) "
@@ -110,8 +117,8 @@ Statements::Statements(const Settings& settings) {
         "(w.last_seq IS NULL OR "
         "(SELECT true FROM {}.audit AS a WHERE a.name = w.name AND a.seq > w.last_seq LIMIT 1) IS NULL)",
         s);
-    const std::string is_our_store =
-        fmt::format("(SELECT m.store_id = $7::uuid AND m.format = $8::int8 FROM {}.meta AS m WHERE m.id = 1)", s);
+    const std::string is_our_store = fmt::format(
+        "(SELECT m.store_id = $7::uuid AND m.format = $8::int8 AND m.used FROM {}.meta AS m WHERE m.id = 1)", s);
     confirm = fmt::format(
         "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
         "AS queued FROM unnest($4::bytea[], $5::int8[], $6::int8[]) AS w (name, below, last_seq)) "
@@ -136,6 +143,7 @@ Statements::Statements(const Settings& settings) {
         "$8::text[], $9::text[], $10::text[], $11::bytea[])",
         s);
     cut_events = fmt::format("DELETE FROM {}.audit WHERE name = $1::bytea AND seq > $2::int8 AND seq <= $3::int8", s);
+    mark_used = fmt::format("UPDATE {}.meta SET used = true WHERE id = 1 AND NOT used", s);
     wake = "SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS n (channel)";
 
     begin_change = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -171,13 +179,25 @@ Statements::Statements(const Settings& settings) {
 
 Statement begin_look() { return Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); }
 
-Statement enter(const Statements& statements, const Budget& budget, std::optional<milliseconds> longest_wait) {
+namespace {
+
+Statement entering(const RepeatedText& text, const CallBudget& budget, std::optional<milliseconds> longest_wait) {
     // The server gives up a little before we do, so that its answer still arrives.
     const milliseconds patience = std::max(budget.left() * 9 / 10, milliseconds{1});
-    Statement statement(statements.enter);
+    Statement statement(text);
     statement.bind(std::to_string(patience.count())).bind(std::to_string(longest_pause.count()));
     statement.bind(std::to_string(std::min(patience, longest_wait.value_or(patience)).count()));
     return statement;
+}
+
+}  // namespace
+
+Statement enter(const Statements& statements, const CallBudget& budget, std::optional<milliseconds> longest_wait) {
+    return entering(statements.enter, budget, longest_wait);
+}
+
+Statement enter_old(const Statements& statements, const CallBudget& budget) {
+    return entering(statements.enter_old, budget, std::nullopt);
 }
 
 }  // namespace holdfast::stores::postgres

@@ -13,8 +13,11 @@ struct Statements {
 
     /// The first of every transaction, behind BEGIN: how long and how durable, and whose store it is. The settings hold
     /// for the transaction alone, so that a pooler may give the session to somebody else afterwards.
-    /// $1 ms for each statement, $2 ms between statements, $3 ms for each wait for a row. Answers: format, store_id.
+    /// $1 ms for each statement, $2 ms between statements, $3 ms for each wait for a row. Answers: format, store_id,
+    /// whether the store was used.
     RepeatedText enter;
+    /// The same for a store whose format has no mark of its use; and for any other.
+    RepeatedText enter_old;
     /// $1 names, in byte order. Rows for locks that were never used, so that there is something to lock.
     RepeatedText place;
     /// $1 names. Answer the names of the rows that are locked now.
@@ -39,7 +42,8 @@ struct Statements {
     /// After those three, in a statement of its own, which sees what was committed before the rows were ours: $1 the
     /// test's clock or NULL, between $2 and $3 now, $4 names, $5 1 where nobody may wait for the lock, $6 for a new
     /// lock the number of its last event, $7 for a lock that is free now the channel on which the next in line is
-    /// called, $8 store_id, $9 format. Answers names and how many wait for each.
+    /// called, $8 store_id, $9 format. The store must have the mark of its use. Answers names and how many wait for
+    /// each.
     ///
     /// All four fail, which undoes the transaction, unless everything is as it must be.
     RepeatedText confirm;
@@ -50,6 +54,10 @@ struct Statements {
     /// kept, can be no other than a range of the key.
     RepeatedText cut_events;
     RepeatedText wake;  ///< $1 channels, $2 payloads.
+
+    /// Notes that the store has had a lock, in the transaction that writes the first one. The last before COMMIT, since
+    /// all who write a first lock meet here.
+    RepeatedText mark_used;
 
     RepeatedText begin_change;
     RepeatedText commit;
@@ -76,7 +84,9 @@ inline constexpr std::chrono::milliseconds longest_pause{5000};
 /// BEGIN for reading one moment of everything.
 [[nodiscard]] Statement begin_look();
 /// No wait for a row takes longer than `longest_wait`, if that is given.
-[[nodiscard]] Statement enter(const Statements& statements, const Budget& budget,
+[[nodiscard]] Statement enter(const Statements& statements, const CallBudget& budget,
                               std::optional<std::chrono::milliseconds> longest_wait = std::nullopt);
+/// To read a store of any format that we know.
+[[nodiscard]] Statement enter_old(const Statements& statements, const CallBudget& budget);
 
 }  // namespace holdfast::stores::postgres

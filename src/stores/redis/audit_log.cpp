@@ -1,13 +1,13 @@
 #include "stores/redis/audit_log.hpp"
 
-#include "stores/batch/sealed.hpp"
+#include "stores/common/sealed.hpp"
 
 #include <algorithm>
 
 namespace holdfast::stores::redis {
 
 Result<AuditLog::Events> AuditLog::range(const std::string& from, const std::string& to) {
-    const auto answer = remote_.pool().ask({"LRANGE", key_, from, to}, deadline_);
+    const auto answer = remote_.server().ask({"LRANGE", key_, from, to}, deadline_);
     if (!answer) return std::unexpected(answer.error());
     Events events;
     events.reserve(answer->value().size());

@@ -33,6 +33,9 @@ constexpr std::array refusals{
     Refusal{"NOAUTH", Errc::denied, "asks for a password"},
     Refusal{"WRONGPASS", Errc::denied, "refuses the user or the password"},
     Refusal{"NOPERM", Errc::denied, "does not permit this user what the store needs"},
+    Refusal{"DENIED", Errc::denied, "lets in nobody from another host (protected mode)"},
+    Refusal{"ERR max number of clients", Errc::store_unavailable, "has too many clients"},
+    Refusal{"ERR DB index", Errc::config, "has no database with the number of the URL"},
     Refusal{"ERR invalid password", Errc::denied, "refuses the password"},
     Refusal{"ERR Client sent AUTH", Errc::denied, "has no password, but was given one"},
     Refusal{"ERR AUTH", Errc::denied, "has no password, but was given one"},
@@ -56,7 +59,11 @@ std::optional<Error> known_refusal(const Address& address, std::string_view text
 
 Error refusal(const Address& address, std::string_view text) {
     if (auto known = known_refusal(address, text)) return std::move(*known);
-    const Errc code = says(text, "WRONGTYPE") ? Errc::format_unsupported : Errc::store_unavailable;
+    // Up to Redis 7.0 a script is told of a missing right without the code.
+    const bool is_denied = text.find("can't run this command") != std::string_view::npos;
+    const Errc code = is_denied                 ? Errc::denied
+                      : says(text, "WRONGTYPE") ? Errc::format_unsupported
+                                                : Errc::store_unavailable;
     return {code,
             fmt::format("Redis at {} answers: {}", address.place(), printable(address.scrubbed(std::string(text))))};
 }
@@ -65,21 +72,21 @@ Connection::Connection(Stream stream) : stream_(std::move(stream)), reader_(redi
     if (!reader_) throw std::bad_alloc();
 }
 
-Result<std::unique_ptr<Connection>> Connection::open(const Address& address, const Patience& patience) {
-    auto stream = Stream::open(address, patience);
+Result<std::unique_ptr<Connection>> Connection::open(const Address& address, const CallBudget& budget) {
+    auto stream = Stream::open(address, budget);
     if (!stream) return std::unexpected(stream.error());
     std::unique_ptr<Connection> connection(new Connection(std::move(*stream)));
-    if (auto known = connection->introduce(address, patience); !known) return std::unexpected(known.error());
+    if (auto known = connection->introduce(address, budget); !known) return std::unexpected(known.error());
     return connection;
 }
 
-Result<void> Connection::introduce(const Address& address, const Patience& patience) {
+Result<void> Connection::introduce(const Address& address, const CallBudget& budget) {
     std::vector<Command> commands;
     if (address.user) commands.push_back({"AUTH", *address.user, *address.password});
     if (!address.user && address.password) commands.push_back({"AUTH", *address.password});
     if (address.database != "0") commands.push_back({"SELECT", address.database});
     commands.push_back({"INFO", "replication"});
-    const auto answers = exchange(commands, patience);
+    const auto answers = exchange(commands, budget);
     if (!answers)
         return fail(Errc::store_unavailable,
                     fmt::format("Redis at {} is not reached: {}", address.place(), answers.error().why));
@@ -111,38 +118,40 @@ std::expected<std::optional<Message>, std::string> Connection::receive_now() {
     }
 }
 
-std::expected<Message, std::string> Connection::receive(const Patience& patience) {
+std::expected<Message, std::string> Connection::receive(const CallBudget& budget) {
     std::array<char, buffer_size> buffer;
     while (true) {
         auto message = next();
         if (!message) return std::unexpected(message.error());
         if (*message) return std::move(**message);
-        const auto count = stream_.read(buffer, patience);
+        const auto count = stream_.read(buffer, budget);
         if (!count) return std::unexpected(count.error());
         redisReaderFeed(reader_.get(), buffer.data(), *count);
     }
 }
 
-std::expected<void, std::string> Connection::send(const Command& command, const Patience& patience) {
+std::expected<void, std::string> Connection::send(const Command& command, const CallBudget& budget) {
     std::string bytes;
     command.write_to(bytes);
-    return stream_.write(bytes, patience);
+    return stream_.write(bytes, budget);
 }
 
-std::expected<std::vector<Message>, Broken> Connection::exchange(std::span<const Command> commands,
-                                                                 const Patience& patience) {
+std::expected<std::vector<Message>, ExchangeError> Connection::exchange(std::span<const Command> commands,
+                                                                        const CallBudget& budget) {
     std::string bytes;
     for (const Command& command : commands) command.write_to(bytes);
     // A server acts on a command when it has all of it, so a write that stopped short had no effect, if there is
     // only one. Several at once are for reading.
-    if (auto sent = stream_.write(bytes, patience); !sent) return std::unexpected(Broken{false, sent.error()});
+    is_usable_ = false;
+    if (auto sent = stream_.write(bytes, budget); !sent) return std::unexpected(ExchangeError{false, sent.error()});
     std::vector<Message> answers;
     answers.reserve(commands.size());
     while (answers.size() < commands.size()) {
-        auto answer = receive(patience);
-        if (!answer) return std::unexpected(Broken{true, answer.error()});
+        auto answer = receive(budget);
+        if (!answer) return std::unexpected(ExchangeError{true, answer.error()});
         answers.push_back(std::move(*answer));
     }
+    is_usable_ = true;
     return answers;
 }
 

@@ -11,7 +11,7 @@
 namespace holdfast::stores::redis {
 
 /// Why there is no answer.
-struct Broken {
+struct ExchangeError {
     bool sent = false;  ///< The server may have acted.
     std::string why{};
 };
@@ -24,29 +24,32 @@ struct Broken {
 /// One connection to a server that has accepted us and is not a replica. For one thread at a time.
 class Connection {
 public:
-    [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Address& address, const Patience& patience);
+    [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Address& address, const CallBudget& budget);
 
-    /// Sends all commands at once and reads their answers, of which each may be an error. Who gets no answer
-    /// must not use the connection again.
-    [[nodiscard]] std::expected<std::vector<Message>, Broken> exchange(std::span<const Command> commands,
-                                                                       const Patience& patience);
+    /// Sends all commands at once and reads their answers, of which each may be an error. After a failure the
+    /// connection cannot be used again.
+    [[nodiscard]] std::expected<std::vector<Message>, ExchangeError> exchange(std::span<const Command> commands,
+                                                                              const CallBudget& budget);
 
-    /// Nobody has closed it, as far as can be known.
+    /// No exchange was broken off, so that the next answer belongs to the next command.
+    [[nodiscard]] bool is_usable() const { return is_usable_; }
+    /// The server has not closed it, as far as can be known without waiting.
     [[nodiscard]] bool is_alive() const { return stream_.is_quiet(); }
 
     /// For listening: a command whose answers are read with `receive_now`.
-    [[nodiscard]] std::expected<void, std::string> send(const Command& command, const Patience& patience);
+    [[nodiscard]] std::expected<void, std::string> send(const Command& command, const CallBudget& budget);
     /// What has arrived, if it is complete.
     [[nodiscard]] std::expected<std::optional<Message>, std::string> receive_now();
     [[nodiscard]] int fd() const { return stream_.fd(); }
 
 private:
     explicit Connection(Stream stream);
-    [[nodiscard]] Result<void> introduce(const Address& address, const Patience& patience);
+    [[nodiscard]] Result<void> introduce(const Address& address, const CallBudget& budget);
     [[nodiscard]] std::expected<std::optional<Message>, std::string> next();
-    [[nodiscard]] std::expected<Message, std::string> receive(const Patience& patience);
+    [[nodiscard]] std::expected<Message, std::string> receive(const CallBudget& budget);
 
     Stream stream_;
+    bool is_usable_ = true;
     std::unique_ptr<redisReader, decltype(&redisReaderFree)> reader_;
 };
 

@@ -1,7 +1,7 @@
 #include "stores/redis/history.hpp"
 
 #include "stores/redis/audit_log.hpp"
-#include "stores/redis/reading.hpp"
+#include "stores/redis/read.hpp"
 
 #include <algorithm>
 #include <set>
@@ -103,7 +103,7 @@ Result<Events> events_of_all(Remote& remote, const HistoryQuery& query, Deadline
         const Command page{
             "ZREVRANGEBYSCORE",   remote.keys().changed(),      "+inf", since ? score_of(*since) : "-inf", "LIMIT",
             std::to_string(from), std::to_string(locks_at_once)};
-        const auto answer = remote.pool().ask(page, deadline);
+        const auto answer = remote.server().ask(page, deadline);
         if (!answer) return std::unexpected(answer.error());
         const auto names = names_in(answer->value());
         if (!names) return std::unexpected(names.error());

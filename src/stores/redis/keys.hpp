@@ -15,7 +15,7 @@ class Keys {
 public:
     explicit Keys(const std::string& prefix) : root_("{" + prefix + "}:") {}
 
-    /// A hash: the format and the store_id.
+    /// A hash: the format, the store_id, and `used` once there has been a lock.
     [[nodiscard]] std::string store() const { return root_ + "store"; }
     /// Sorted sets of names, for lists: all, those that are held, and all by the time of their newest event.
     [[nodiscard]] std::string names() const { return root_ + "names"; }

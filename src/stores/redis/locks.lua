@@ -14,8 +14,8 @@
 --        for each lock that has more to write: further events; and if it has a queue: number of tickets to drop, ids,
 --        number of tickets to put, for each id, number, end, value; until when to sweep, whom to wake.
 --
--- Answers {'seen', store_id, TIME in ms, locks...}, {'done', store_id, TIME in ms}, or why not: {'none', TIME in ms},
--- {'gone'}, {'other', store_id}, {'format', number}.
+-- Answers {'seen', store_id, TIME in ms, '1' if the store has had a lock or '', locks...}, {'done', store_id, TIME in
+-- ms}, or why not: {'none', TIME in ms}, {'gone'}, {'other', store_id}, {'format', number}.
 local KEYS, ARGV, redis, unpack = KEYS, ARGV, redis, unpack
 local known, proposed, judged, earliest, latest, count = unpack(ARGV, 1, 6)
 count = tonumber(count)
@@ -42,7 +42,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = string.format('%.0f', now)
 
-local store = redis.call('HMGET', KEYS[1], 'format', 'store_id')
+local store = redis.call('HMGET', KEYS[1], 'format', 'store_id', 'used')
 if store[1] and store[1] ~= '1' then return {'format', store[1]} end
 if known ~= '' and not store[2] then return {'gone'} end
 if known ~= '' and store[2] ~= known then return {'other', store[2]} end
@@ -136,8 +136,8 @@ if not may_write() then
     return {values[i], waiters, last[2], tickets_of(i, size)}
   end
 
-  local answer = {'seen', store[2], now_text}
-  for i = 1, count do answer[i + 3] = read(i) end
+  local answer = {'seen', store[2], now_text, store[3] or ''}
+  for i = 1, count do answer[i + 4] = read(i) end
   return answer
 end
 
@@ -208,6 +208,8 @@ for from, to in slice, #freed, 0 do redis.call('ZREM', KEYS[3], unpack(freed, fr
 for from, to in slice, #taken, 0 do redis.call('ZADD', KEYS[3], unpack(taken, from, to)) end
 for from, to in slice, #changed, 0 do redis.call('ZADD', KEYS[4], unpack(changed, from, to)) end
 for from, to in slice, #new, 0 do redis.call('ZADD', KEYS[2], unpack(new, from, to)) end
+-- So that a store without locks tells whether somebody removed them. A user without the right to it goes without.
+if #new > 0 and not store[3] then redis.pcall('HSET', KEYS[1], 'used', '1') end
 
 -- What follows the words of the locks. Functions are made where they are needed, since that costs, too.
 if #ARGV > 7 * count + 6 then

@@ -1,15 +1,17 @@
 #include "stores/redis/redis_store.hpp"
 
-#include "stores/batch/gathering.hpp"
-#include "stores/batch/sealed.hpp"
-#include "stores/redis/hints.hpp"
+#include "base/jitter.hpp"
+#include "stores/common/gathering.hpp"
+#include "stores/common/records.hpp"
+#include "stores/common/sealed.hpp"
+#include "stores/redis/grade.hpp"
 #include "stores/redis/history.hpp"
-#include "stores/redis/reading.hpp"
+#include "stores/redis/read.hpp"
 #include "stores/redis/script_text.hpp"
-#include "stores/redis/standing.hpp"
+#include "stores/redis/wait.hpp"
 
 #include <algorithm>
-#include <random>
+#include <atomic>
 #include <thread>
 
 namespace holdfast::stores {
@@ -24,11 +26,6 @@ constexpr milliseconds oldest_decision{1000};
 /// The longest sleep without looking: a hint may be lost.
 constexpr milliseconds longest_sleep{1000};
 
-milliseconds up_to(milliseconds most) {
-    thread_local std::minstd_rand random(std::random_device{}());
-    return milliseconds{std::uniform_int_distribution<milliseconds::rep>(0, most.count())(random)};
-}
-
 /// One `apply` on its way.
 struct Round {
     explicit Round(std::span<const Request> requests) : batch(requests), sights(batch.wanted().size()) {}
@@ -39,16 +36,10 @@ struct Round {
         for (std::size_t i = 0; i < sights.size(); ++i) {
             const LockName& name = batch.wanted()[i].name;
             auto view = view_of(looked.answer.value(), i, name, looked.now, sights[i]);
-            // A guess of the clock was a moment ahead when the lock was changed last. Its events stay in the order of
-            // time; that cannot end its lease early, which counts from that moment. With other locks it could.
-            if (view && sights.size() == 1) now = not_before(view->record.changed_at, now);
+            if (view && sights.size() == 1) now = not_before(view->record, now);
             batch.found(name, std::move(view));
         }
         replies = batch.run(now);
-    }
-
-    static Instant not_before(Instant event, Instant now) {
-        return event > now && event - now <= slewing ? event : now;
     }
 
     Batch batch;
@@ -67,15 +58,17 @@ public:
 
     /// Connects, and learns what the server promises.
     Result<void> connect(Deadline deadline) {
-        auto standing = standing_of(remote_.pool(), deadline);
-        if (!standing) return std::unexpected(standing.error());
-        standing_ = std::move(*standing);
+        auto grading = grading_of(remote_.server(), remote_.keys(), deadline);
+        if (!grading) return std::unexpected(grading.error());
+        grading_ = std::move(*grading);
+        lacks_rights_ = !grading_.missing_rights.empty();
         if (const auto found = remote_.confirm(deadline); !found) return std::unexpected(found.error());
         return {};
     }
 
     /// The server runs one script at a time, so those of several threads would only stand in line there.
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        if (auto may = may_change(deadline); !may) return std::unexpected(may.error());
         return gathering_.apply(requests, deadline);
     }
 
@@ -109,23 +102,38 @@ public:
         return std::nullopt;
     }
 
-    StoreInfo info() const override { return {url_, remote_.store_id(), standing_.grade, standing_.reasons}; }
+    StoreInfo info() const override {
+        return {url_, remote_.store_id(), grading_.grade, grading_.reasons, remote_.was_used()};
+    }
 
     std::vector<Finding> examine(Deadline deadline) override {
         const auto found = remote_.confirm(deadline);
         if (!found) return {{"reachable", false, found.error().message}};
-        std::vector<Finding> findings{
-            {"reachable", true, *found ? "the store is there" : "not created yet; the first use will"}};
-        auto standing = standing_of(remote_.pool(), deadline);
-        if (!standing) return {{"reachable", false, standing.error().message}};
-        std::ranges::move(standing->findings, std::back_inserter(findings));
+        std::vector<Finding> findings{{"reachable", true, url_}};
+        auto grading = grading_of(remote_.server(), remote_.keys(), deadline);
+        if (!grading) return {{"reachable", false, grading.error().message}};
+        std::ranges::move(grading->findings, std::back_inserter(findings));
+        findings.push_back(examine_writing(remote_.server(), remote_.keys(), deadline));
+        findings.push_back({"format", true, *found ? "1" : "not created yet; the first use will"});
+        findings.push_back(examine_records(*this, remote_.clock(), deadline));
         return findings;
     }
 
 private:
+    /// What was missing when the store was opened may have been permitted since.
+    Result<void> may_change(Deadline deadline) {
+        if (!lacks_rights_) return {};
+        const auto grading = grading_of(remote_.server(), remote_.keys(), deadline);
+        if (!grading) return std::unexpected(grading.error());
+        if (!grading->missing_rights.empty())
+            return std::unexpected(lacking(remote_.server().address(), grading->missing_rights));
+        lacks_rights_ = false;
+        return {};
+    }
+
     Result<std::vector<Reply>> apply_all(std::span<const Request> requests, Deadline deadline) {
         Round round(requests);
-        auto looked = try_guess(round, deadline);
+        auto looked = try_optimistically(round, deadline);
         if (!looked) return std::unexpected(looked.error());
         for (int attempt = 0; looked->outline.kind != Outline::Kind::done; ++attempt) {
             round.take_in(*looked);
@@ -139,32 +147,32 @@ private:
             if (deadline.passed(remote_.clock()))
                 return fail(Errc::store_unavailable, "others changed the lock again and again; nothing was changed");
             if (attempt <= 1) continue;
-            std::this_thread::sleep_for(up_to(milliseconds{std::min(1 << std::min(attempt, 6), 50)}));
+            const milliseconds longest_pause{std::min(1 << std::min(attempt, 6), 50)};
+            std::this_thread::sleep_for(base::random_between(milliseconds{0}, longest_pause));
             looked = remote_.look(round.batch.wanted(), IfMissing::create, deadline);
             if (!looked) return std::unexpected(looked.error());
         }
         return std::move(round.replies);
     }
 
-    /// Most requests are of a lock that nobody else has touched since: then one trip to the server is enough. The
-    /// answer of a guess that was wrong is a look.
-    Result<Looked> try_guess(Round& round, Deadline deadline) {
+    /// In one round trip, if everything can be predicted. The answer to a wrong prediction is a look.
+    Result<Looked> try_optimistically(Round& round, Deadline deadline) {
         const auto arrival = remote_.server_clock().on_arrival();
         const auto look = [&] { return remote_.look(round.batch.wanted(), IfMissing::create, deadline); };
         if (!arrival || !remote_.store_id()) return look();
         round.now = remote_.clock().judges().value_or(*arrival);
-        std::vector<Memory::Lock> guesses;
+        std::vector<KnownLock> predictions;
         for (std::size_t i = 0; i < round.sights.size(); ++i) {
             const LockName& name = round.batch.wanted()[i].name;
-            const Memory::Lock& guess = guesses.emplace_back(memory_.guess(name));
-            const bool has_queue = guess.view.last_number > 0;
+            const KnownLock& lock = predictions.emplace_back(predict(locks_, name));
+            const bool has_queue = lock.view.last_number > 0;
             if (has_queue && !round.batch.wanted()[i].is_asked_for_once()) return look();
             round.sights[i] = {
-                .value = guess.value, .was_held = guess.view.record.held.has_value(), .has_queue = has_queue};
-            round.batch.found(name, guess.view);
+                .value = lock.value, .was_held = lock.view.record.held.has_value(), .has_queue = has_queue};
+            round.batch.found(name, lock.view);
         }
         round.replies = round.batch.run(round.now);
-        if (!is_sound_guess(guesses, round.replies, round.batch.changes(), round.now)) return look();
+        if (!may_send(predictions, round.replies, round.batch.changes(), round.now)) return look();
         return commit(round, ServerClock::window_for(*arrival), deadline);
     }
 
@@ -180,9 +188,9 @@ private:
             const auto at = std::ranges::lower_bound(wanted, change.name, {}, &Wanted::name) - wanted.begin();
             const bool waits = round.sights[static_cast<std::size_t>(at)].has_queue || !change.put.empty();
             if (done && change.record && !waits)
-                memory_.remember(change.name, {std::move(values[i]), LockView{.record = *change.record}});
+                locks_.remember(change.name, {std::move(values[i]), LockView{.record = *change.record}});
             else
-                memory_.forget(change.name);
+                locks_.forget(change.name);
         }
         return looked;
     }
@@ -208,14 +216,14 @@ private:
             view = std::move(*found);
         }
         // Never all at the same moment.
-        const milliseconds polling = longest_sleep - up_to(longest_sleep / 4);
+        const milliseconds polling = base::random_between(longest_sleep * 3 / 4, longest_sleep);
         if (!watch.ticket) return Outlook{view.record.seq != watch.seen_seq ? milliseconds{0} : polling};
 
         auto handed_on = HandedOn::to(*watch.ticket, kernel::status_of(view.record, view.waiters, looked->now), before);
         if (handed_on) {
-            // Who comes next is known now, so that giving it back takes one trip.
+            // The head of the queue is known now, so that a release takes one round trip.
             if (!view.moved && view.moved_tickets.empty())
-                memory_.remember(watch.name, {std::move(sight.value), std::move(view)});
+                locks_.remember(watch.name, {std::move(sight.value), std::move(view)});
             return Outlook{milliseconds{0}, std::move(handed_on)};
         }
         const bool is_in_line =
@@ -232,9 +240,10 @@ private:
     const std::string url_;
     Remote remote_;
     Hints hints_;
-    Memory memory_{};
+    LockCache<KnownLock> locks_{};
     Gathering gathering_;
-    Standing standing_{};  ///< Set once, before the store is shared.
+    ServerGrading grading_{};  ///< Set once, before the store is shared.
+    std::atomic<bool> lacks_rights_ = false;
 };
 
 }  // namespace

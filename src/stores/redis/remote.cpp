@@ -3,7 +3,7 @@
 namespace holdfast::stores::redis {
 
 Remote::Remote(Address address, const Clock& clock)
-    : clock_(clock), pool_(std::move(address), clock), keys_(pool_.address().prefix) {}
+    : clock_(clock), server_(std::move(address), clock), keys_(server_.address().prefix) {}
 
 std::optional<StoreId> Remote::store_id() const {
     const std::scoped_lock lock(mutex_);
@@ -13,15 +13,16 @@ std::optional<StoreId> Remote::store_id() const {
 Result<Looked> Remote::run(const ScriptCall& call, Effect effect, Deadline deadline) {
     // Real time, whatever clock judges: it is compared with that of the server.
     const Boottime sent = host_clock().boottime();
-    auto answer = run_script(pool_, call, effect, deadline);
+    auto answer = run_script(server_, call, effect, deadline);
     if (!answer) return std::unexpected(answer.error());
-    auto outline = outline_of(answer->value(), pool_.address());
+    auto outline = outline_of(answer->value(), server_.address());
     if (!outline) return std::unexpected(outline.error());
     server_clock_.saw(outline->time, sent, host_clock().boottime());
     if (outline->store_id) {
         const std::scoped_lock lock(mutex_);
         if (!store_id_) store_id_ = outline->store_id;
     }
+    if (outline->was_used) was_used_ = true;
     const Instant now = clock_.judges().value_or(outline->time);
     return Looked{*outline, std::move(*answer), now};
 }

@@ -1,8 +1,9 @@
 #pragma once
 
-#include "stores/redis/guess.hpp"
-#include "stores/redis/round.hpp"
+#include "stores/redis/codec.hpp"
+#include "stores/redis/optimistic.hpp"
 
+#include <atomic>
 #include <mutex>
 
 namespace holdfast::stores::redis {
@@ -33,19 +34,23 @@ public:
     /// must not be taken for an empty one. The clock, or nothing if nobody has created the store yet.
     [[nodiscard]] Result<std::optional<Instant>> confirm(Deadline deadline);
 
-    [[nodiscard]] Pool& pool() { return pool_; }
+    [[nodiscard]] Server& server() { return server_; }
     [[nodiscard]] const Keys& keys() const { return keys_; }
     [[nodiscard]] const Clock& clock() const { return clock_; }
     [[nodiscard]] const ServerClock& server_clock() const { return server_clock_; }
     [[nodiscard]] std::optional<StoreId> store_id() const;
+    /// When it was last looked at.
+    [[nodiscard]] bool was_used() const { return was_used_; }
 
 private:
     [[nodiscard]] Result<Looked> run(const ScriptCall& call, Effect effect, Deadline deadline);
 
     const Clock& clock_;
-    Pool pool_;
+    Server server_;
     const Keys keys_;
     ServerClock server_clock_{};
+
+    std::atomic<bool> was_used_ = false;
 
     mutable std::mutex mutex_;
     std::optional<StoreId> store_id_{};  ///< Guarded by mutex_. Never changes once it is known.

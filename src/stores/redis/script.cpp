@@ -29,23 +29,23 @@ Command command_of(std::string_view verb, std::string_view script, const ScriptC
 
 }  // namespace
 
-Result<Message> run_script(Pool& pool, const ScriptCall& call, Effect effect, Deadline deadline) {
+Result<Message> run_script(Server& server, const ScriptCall& call, Effect effect, Deadline deadline) {
     for (const bool by_name : {true, false}) {
         const Command command =
             by_name ? command_of("EVALSHA", script_name(), call) : command_of("EVAL", script_text, call);
-        auto answers = pool.exchange({&command, 1}, effect, deadline);
+        auto answers = server.exchange({&command, 1}, effect, deadline);
         if (!answers) return std::unexpected(answers.error());
         Message& answer = answers->front();
         const std::string_view text = answer.value().text();
         if (!answer.value().is_error()) return std::move(answer);
         // A server that restarted has forgotten it.
         if (by_name && text.starts_with("NOSCRIPT")) continue;
-        if (auto known = known_refusal(pool.address(), text)) return std::unexpected(std::move(*known));
-        Error error = refusal(pool.address(), text);
+        if (auto known = known_refusal(server.address(), text)) return std::unexpected(std::move(*known));
+        Error error = refusal(server.address(), text);
         if (effect == Effect::changes) error.code = Errc::outcome_unknown;
         return std::unexpected(std::move(error));
     }
-    return fail(Errc::store_unavailable, "Redis at " + pool.address().place() + " does not run scripts");
+    return fail(Errc::store_unavailable, "Redis at " + server.address().place() + " does not run scripts");
 }
 
 }  // namespace holdfast::stores::redis

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stores/redis/pool.hpp"
+#include "stores/redis/server.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -18,6 +18,6 @@ struct ScriptCall {
 
 /// Runs locks.lua; the server knows it by its hash, or is given its text once more. An error that the script
 /// met is an error here.
-[[nodiscard]] Result<Message> run_script(Pool& pool, const ScriptCall& call, Effect effect, Deadline deadline);
+[[nodiscard]] Result<Message> run_script(Server& server, const ScriptCall& call, Effect effect, Deadline deadline);
 
 }  // namespace holdfast::stores::redis

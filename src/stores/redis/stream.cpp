@@ -20,10 +20,10 @@ constexpr std::string_view too_late = "it does not answer in time";
 constexpr std::size_t buffer_size = std::size_t{16} << 10U;
 
 /// Empty when the socket is ready, or has failed and will say how.
-Sent await(int fd, short what, const Patience& patience) {
+Sent await(int fd, short what, const CallBudget& budget) {
     pollfd waiting{fd, what, 0};
     while (true) {
-        const int ready = poll(&waiting, 1, patience.left_ms());
+        const int ready = poll(&waiting, 1, budget.left_ms());
         if (ready > 0) return {};
         if (ready == 0) return std::unexpected(std::string(too_late));
         if (errno != EINTR) return std::unexpected(base::os_message(errno));
@@ -44,12 +44,12 @@ Result<Addresses> resolve(const Address& address) {
     return Addresses(found, freeaddrinfo);
 }
 
-std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const Patience& patience) {
+std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const CallBudget& budget) {
     base::Fd fd(socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, where.ai_protocol));
     if (!fd) return std::unexpected(base::os_message(errno));
     if (connect(fd.get(), where.ai_addr, where.ai_addrlen) != 0) {
         if (errno != EINPROGRESS) return std::unexpected(base::os_message(errno));
-        if (auto ready = await(fd.get(), POLLOUT, patience); !ready) return std::unexpected(ready.error());
+        if (auto ready = await(fd.get(), POLLOUT, budget); !ready) return std::unexpected(ready.error());
         int error = 0;
         socklen_t size = sizeof error;
         getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -69,12 +69,12 @@ std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const Pat
 
 }  // namespace
 
-Result<Stream> Stream::open(const Address& address, const Patience& patience) {
+Result<Stream> Stream::open(const Address& address, const CallBudget& budget) {
     auto found = resolve(address);
     if (!found) return std::unexpected(found.error());
     std::string why = "it has no address";
     for (const addrinfo* where = found->get(); where != nullptr; where = where->ai_next) {
-        auto fd = connect_to(*where, patience);
+        auto fd = connect_to(*where, budget);
         if (!fd) {
             why = fd.error();
             continue;
@@ -84,7 +84,7 @@ Result<Stream> Stream::open(const Address& address, const Patience& patience) {
         auto tls = TlsSession::client_of(address);
         if (!tls) return std::unexpected(tls.error());
         stream.tls_ = std::move(*tls);
-        if (auto verified = stream.shake_hands(patience); verified)
+        if (auto verified = stream.shake_hands(budget); verified)
             return stream;
         else
             why = verified.error();
@@ -92,29 +92,29 @@ Result<Stream> Stream::open(const Address& address, const Patience& patience) {
     return fail(Errc::store_unavailable, "Redis at " + address.place() + " is not reached: " + why);
 }
 
-Sent Stream::shake_hands(const Patience& patience) {
+Sent Stream::shake_hands(const CallBudget& budget) {
     std::array<char, buffer_size> buffer;
     while (true) {
         const auto need = tls_->shake_hands();
         // Also after a refusal: the server is told why.
-        if (auto sent = send_all(tls_->take_output(), patience); !sent && need) return sent;
+        if (auto sent = send_all(tls_->take_output(), budget); !sent && need) return sent;
         if (!need) return std::unexpected(need.error());
         if (*need == TlsSession::Need::nothing) return {};
         if (*need == TlsSession::Need::closed) return std::unexpected("it hung up");
-        if (auto ready = await(socket_.get(), POLLIN, patience); !ready) return ready;
+        if (auto ready = await(socket_.get(), POLLIN, budget); !ready) return ready;
         const auto count = receive(buffer);
         if (!count) return std::unexpected(count.error());
         tls_->feed(std::span(buffer).first(*count));
     }
 }
 
-Sent Stream::send_all(std::string_view bytes, const Patience& patience) const {
+Sent Stream::send_all(std::string_view bytes, const CallBudget& budget) const {
     while (!bytes.empty()) {
         const ssize_t count = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (count >= 0) {
             bytes.remove_prefix(static_cast<std::size_t>(count));
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (auto ready = await(socket_.get(), POLLOUT, patience); !ready) return ready;
+            if (auto ready = await(socket_.get(), POLLOUT, budget); !ready) return ready;
         } else if (errno != EINTR) {
             return std::unexpected(base::os_message(errno));
         }
@@ -133,10 +133,10 @@ Count Stream::receive(std::span<char> into) const {
     }
 }
 
-Sent Stream::write(std::string_view bytes, const Patience& patience) {
-    if (!tls_) return send_all(bytes, patience);
+Sent Stream::write(std::string_view bytes, const CallBudget& budget) {
+    if (!tls_) return send_all(bytes, budget);
     if (auto sealed = tls_->write(bytes); !sealed) return sealed;
-    return send_all(tls_->take_output(), patience);
+    return send_all(tls_->take_output(), budget);
 }
 
 Count Stream::read_now(std::span<char> into) {
@@ -154,15 +154,15 @@ Count Stream::read_now(std::span<char> into) {
     }
 }
 
-Count Stream::read(std::span<char> into, const Patience& patience) {
+Count Stream::read(std::span<char> into, const CallBudget& budget) {
     while (true) {
         // The answer to what was just sent is seldom there already, so waiting comes first for plain sockets.
         if (!tls_) {
-            if (auto ready = await(socket_.get(), POLLIN, patience); !ready) return std::unexpected(ready.error());
+            if (auto ready = await(socket_.get(), POLLIN, budget); !ready) return std::unexpected(ready.error());
         }
         const auto count = read_now(into);
         if (!count || *count > 0) return count;
-        if (auto ready = await(socket_.get(), POLLIN, patience); !ready) return std::unexpected(ready.error());
+        if (auto ready = await(socket_.get(), POLLIN, budget); !ready) return std::unexpected(ready.error());
     }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/fd.hpp"
-#include "stores/redis/patience.hpp"
+#include "stores/common/call_budget.hpp"
 #include "stores/redis/tls.hpp"
 
 #include <expected>
@@ -15,7 +15,7 @@ namespace holdfast::stores::redis {
 class Stream {
 public:
     /// Connects and, for TLS, has verified the server when it returns.
-    [[nodiscard]] static Result<Stream> open(const Address& address, const Patience& patience);
+    [[nodiscard]] static Result<Stream> open(const Address& address, const CallBudget& budget);
 
     Stream(Stream&&) = default;
     Stream& operator=(Stream&&) = default;
@@ -23,9 +23,9 @@ public:
     [[nodiscard]] int fd() const { return socket_.get(); }
 
     /// An error means that the end of `bytes` never left, so that no server can have acted on them.
-    [[nodiscard]] std::expected<void, std::string> write(std::string_view bytes, const Patience& patience);
+    [[nodiscard]] std::expected<void, std::string> write(std::string_view bytes, const CallBudget& budget);
     /// At least one byte.
-    [[nodiscard]] std::expected<std::size_t, std::string> read(std::span<char> into, const Patience& patience);
+    [[nodiscard]] std::expected<std::size_t, std::string> read(std::span<char> into, const CallBudget& budget);
     /// What is there already; zero if nothing is.
     [[nodiscard]] std::expected<std::size_t, std::string> read_now(std::span<char> into);
     /// Nothing to read and not closed: what a connection between two requests looks like.
@@ -33,8 +33,8 @@ public:
 
 private:
     explicit Stream(base::Fd socket) : socket_(std::move(socket)) {}
-    [[nodiscard]] std::expected<void, std::string> shake_hands(const Patience& patience);
-    [[nodiscard]] std::expected<void, std::string> send_all(std::string_view bytes, const Patience& patience) const;
+    [[nodiscard]] std::expected<void, std::string> shake_hands(const CallBudget& budget);
+    [[nodiscard]] std::expected<void, std::string> send_all(std::string_view bytes, const CallBudget& budget) const;
     [[nodiscard]] std::expected<std::size_t, std::string> receive(std::span<char> into) const;
 
     base::Fd socket_;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stores/redis/address.hpp"
+#include "stores/redis/config.hpp"
 
 #include <expected>
 #include <memory>

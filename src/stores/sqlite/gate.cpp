@@ -1,6 +1,8 @@
 #include "stores/sqlite/gate.hpp"
 
 #include "base/os_error.hpp"
+#include "base/ownership.hpp"
+#include "base/private_mode.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -27,12 +29,16 @@ Result<void> Gate::open_file(IfMissing if_missing) {
     const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (if_missing == IfMissing::create ? O_CREAT : 0);
     base::Fd file(open(path_.c_str(), flags, 0600));
     if (!file) return std::unexpected(base::os_error(errno, "open " + path_));
-    struct stat found{};
-    if (fstat(file.get(), &found) != 0) return std::unexpected(base::os_error(errno, "look at " + path_));
-    if (!S_ISREG(found.st_mode)) return fail(Errc::store_unsafe, path_ + " is not a plain file");
+    // Asked of the file that is open: its name can have come to mean another one since the store was looked at.
+    const auto found = base::facts_of(file.get(), path_);
+    if (!found) return std::unexpected(found.error());
+    if (auto ours = base::expect_our_file(*found, path_); !ours) return ours;
+    // Made just now under a umask that leaves no rights, by us or by a process that has not set the mode yet.
+    if (if_missing == IfMissing::create && (found->mode & 0777) == 0)
+        if (auto set = base::set_private_mode(path_, 0600); !set) return set;
     file_ = std::move(file);
-    device_ = found.st_dev;
-    inode_ = found.st_ino;
+    device_ = found->device;
+    inode_ = found->inode;
     return {};
 }
 

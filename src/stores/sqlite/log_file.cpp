@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <sys/stat.h>
@@ -65,7 +66,9 @@ int write_now(sqlite3_file* file, const void* from, int size, sqlite3_int64 at) 
     // Before `next` lies what is written once more, or a log that somebody has begun anew: there pages follow headers.
     if (at == 0 || at >= self.next || at == self.lone) self.next = at + size;
     self.lone = size == frame_header_size ? at + size : 0;
-    return methods(file).xWrite(real(file), from, size, at);
+    const int rc = methods(file).xWrite(real(file), from, size, at);
+    // SQLite knows a full disk, and takes a quota for a broken one. Both cut the frames short in the same way.
+    return rc == SQLITE_IOERR_WRITE && errno == EDQUOT ? SQLITE_FULL : rc;
 }
 
 /// SQLite has a page follow each header that is kept, so this finds one only if that should change.

@@ -2,44 +2,22 @@
 
 #include "base/fd.hpp"
 #include "base/os_error.hpp"
+#include "base/ownership.hpp"
+#include "base/private_mode.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
 #include <ranges>
 #include <sys/stat.h>
-#include <sys/vfs.h>
+#include <vector>
 
 namespace holdfast::stores::sqlite {
 namespace {
 
 namespace fs = std::filesystem;
-
-enum class Kind { network, memory };
-
-struct FileSystem {
-    std::uint32_t magic;
-    std::string_view name;
-    Kind kind;
-};
-
-/// The file systems on which the promise is smaller. Numbers as in statfs(2) and the kernel's magic.h.
-constexpr std::array special_file_systems{
-    FileSystem{0x6969, "NFS", Kind::network},        FileSystem{0x517B, "SMB", Kind::network},
-    FileSystem{0xFF534D42, "CIFS", Kind::network},   FileSystem{0xFE534D42, "SMB", Kind::network},
-    FileSystem{0x01021997, "9p", Kind::network},     FileSystem{0x65735546, "FUSE", Kind::network},
-    FileSystem{0x00C36400, "Ceph", Kind::network},   FileSystem{0x5346414F, "AFS", Kind::network},
-    FileSystem{0x6B414653, "AFS", Kind::network},    FileSystem{0x73757245, "Coda", Kind::network},
-    FileSystem{0x0BD00BD0, "Lustre", Kind::network}, FileSystem{0x47504653, "GPFS", Kind::network},
-    FileSystem{0x7461636F, "OCFS2", Kind::network},  FileSystem{0x01161970, "GFS2", Kind::network},
-    FileSystem{0x19830326, "BeeGFS", Kind::network}, FileSystem{0x786F4256, "vboxsf", Kind::network},
-    FileSystem{0x01021994, "tmpfs", Kind::memory},   FileSystem{0x858458F6, "ramfs", Kind::memory},
-};
 
 std::unexpected<Error> os_failure(int errno_value, const std::string& doing) {
     return std::unexpected(base::os_error(errno_value, doing));
@@ -49,10 +27,7 @@ Result<void> check_folder(const std::string& folder) {
     struct stat found{};
     if (stat(folder.c_str(), &found) != 0) return os_failure(errno, "look at " + folder);
     if (!S_ISDIR(found.st_mode)) return fail(Errc::usage, folder + " is not a folder");
-    if ((found.st_mode & S_IWOTH) != 0 && (found.st_mode & S_ISVTX) == 0)
-        return fail(Errc::store_unsafe,
-                    fmt::format("anybody can swap files in {}; take the right away with chmod o-w", folder));
-    return {};
+    return base::expect_safe_place(folder);
 }
 
 /// Makes a new name in `folder` survive a power cut.
@@ -62,12 +37,31 @@ Result<void> sync_folder(const std::string& folder) {
     return {};
 }
 
-/// The folder itself, or the nearest one above it that exists.
-std::string existing_folder(const fs::path& folder) {
-    fs::path found = folder;
-    std::error_code ignored;
-    while (!fs::exists(found, ignored) && found.has_relative_path()) found = found.parent_path();
-    return found.string();
+/// A second name, or a place in another folder, would have side files of its own, and so would be a second store.
+Result<void> expect_one_name(const base::FileFacts& facts, const std::string& path) {
+    if (facts.names > 1)
+        return fail(
+            Errc::store_unsafe,
+            fmt::format("{0} has {1} names (hard links), and each of them would be a store of its own; make it a "
+                        "file of its own with cp -p {0} {0}.copy && mv {0}.copy {0}, while nobody uses it",
+                        path, facts.names));
+    if (facts.is_mounted)
+        return fail(Errc::store_unsafe, path +
+                                            " is mounted by itself, without the files beside it, so that it would be "
+                                            "a second store; mount its folder instead");
+    return {};
+}
+
+Result<void> check_side_files(const Place& place) {
+    for (const std::string& path : {place.journal(), place.log(), place.index(), place.gate()}) {
+        const auto found = base::facts_of(path);
+        if (!found) return std::unexpected(found.error());
+        if (!*found) continue;
+        if (auto ours = base::expect_our_file(**found, path); !ours) return ours;
+    }
+    const auto bells = base::facts_of(place.bells());
+    if (!bells) return std::unexpected(bells.error());
+    return *bells ? base::expect_our_folder(**bells, place.bells()) : Result<void>{};
 }
 
 }  // namespace
@@ -87,22 +81,16 @@ Result<Place> Place::of(const std::string& text) {
 }
 
 Result<std::optional<FileIdentity>> look_at(const Place& place) {
-    struct stat found{};
-    if (lstat(place.database.c_str(), &found) != 0) {
-        if (errno == ENOENT) return std::nullopt;
-        return os_failure(errno, "look at " + place.database);
-    }
-    const auto unsafe = [&](std::string_view why) {
-        return fail(Errc::store_unsafe, fmt::format("{} {}", place.database, why));
-    };
-    if (S_ISLNK(found.st_mode)) return unsafe("is a symbolic link, which is refused");
-    if (!S_ISREG(found.st_mode)) return unsafe("is not a plain file");
-    if (found.st_uid != geteuid() && found.st_uid != 0) return unsafe("belongs to another user");
-    if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return unsafe("can be written by others; take the right away with chmod go-w");
-    if (auto folder = check_folder(place.folder); !folder) return std::unexpected(folder.error());
-    if (found.st_size == 0) return std::nullopt;
-    return FileIdentity{found.st_dev, found.st_ino};
+    if (auto safe = base::expect_safe_place(place.folder); !safe) return std::unexpected(safe.error());
+    // Also where the database is missing: SQLite would find them when it is created.
+    if (auto safe = check_side_files(place); !safe) return std::unexpected(safe.error());
+    const auto found = base::facts_of(place.database);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    if (auto ours = base::expect_our_file(**found, place.database); !ours) return std::unexpected(ours.error());
+    if (auto one = expect_one_name(**found, place.database); !one) return std::unexpected(one.error());
+    if ((*found)->size == 0) return std::nullopt;
+    return FileIdentity{(*found)->device, (*found)->inode};
 }
 
 std::optional<FileIdentity> identity_of(const Place& place) {
@@ -118,6 +106,11 @@ bool has_log(const Place& place) {
     return lstat(place.log().c_str(), &found) == 0 && found.st_size > header;
 }
 
+bool log_is_named(const Place& place) {
+    struct stat found{};
+    return lstat(place.log().c_str(), &found) == 0 && lstat(place.index().c_str(), &found) == 0;
+}
+
 Result<void> make_folder(const Place& place) {
     std::vector<fs::path> missing;
     std::error_code ignored;
@@ -126,7 +119,10 @@ Result<void> make_folder(const Place& place) {
         missing.push_back(folder);
     for (const fs::path& folder : missing | std::views::reverse) {
         // Somebody else may be the first user, too.
-        if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return os_failure(errno, "make " + folder.string());
+        const bool made = mkdir(folder.c_str(), 0700) == 0;
+        if (!made && errno != EEXIST) return os_failure(errno, "make " + folder.string());
+        if (made)
+            if (auto set = base::set_private_mode(folder.string(), 0700); !set) return set;
         if (auto synced = sync_folder(folder.parent_path().string()); !synced) return synced;
     }
     return check_folder(place.folder);
@@ -137,33 +133,9 @@ Result<void> make_database_file(const Place& place) {
         const base::Fd made(open(place.database.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (!made && errno == EEXIST) return {};
         if (!made) return os_failure(errno, "make " + place.database);
+        if (auto set = base::set_private_mode(place.database, 0600); !set) return set;
     }
     return sync_folder(place.folder);
-}
-
-Standing standing_of(const Place& place, Sync sync) {
-    Standing standing{"local", Grade::a, {}};
-    const auto lower = [&](Grade grade, std::string reason) {
-        standing.grade = std::max(standing.grade, grade);
-        standing.reasons.push_back(std::move(reason));
-    };
-    struct statfs found{};
-    if (statfs(existing_folder(place.folder).c_str(), &found) != 0) {
-        lower(Grade::c, fmt::format("the file system cannot be told: {}", base::os_message(errno)));
-    } else {
-        const auto magic = static_cast<std::uint32_t>(found.f_type);
-        const auto* special = std::ranges::find(special_file_systems, magic, &FileSystem::magic);
-        if (special != special_file_systems.end()) {
-            standing.file_system = special->name;
-            if (special->kind == Kind::network)
-                lower(Grade::c, fmt::format("{} may not keep SQLite's file locks between hosts", special->name));
-            else
-                lower(Grade::b, fmt::format("{} does not outlive a power cut", special->name));
-        }
-    }
-    if (sync == Sync::off) lower(Grade::b, "sync=off: the last grants may not outlive a power cut");
-    if (standing.reasons.empty()) standing.reasons.emplace_back("every grant is synced to a local file system");
-    return standing;
 }
 
 }  // namespace holdfast::stores::sqlite

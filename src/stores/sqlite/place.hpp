@@ -1,14 +1,16 @@
 #pragma once
 
-#include "holdfast/store.hpp"
+#include "base/file_system.hpp"
+#include "holdfast/error.hpp"
 
 #include <optional>
 #include <string>
 #include <sys/types.h>
-#include <vector>
 
 /// The database file and the files beside it, before SQLite sees them.
 namespace holdfast::stores::sqlite {
+
+using base::Sync;
 
 struct Place {
     std::string folder;
@@ -18,6 +20,9 @@ struct Place {
     [[nodiscard]] static Result<Place> of(const std::string& text);
 
     [[nodiscard]] std::string log() const { return database + "-wal"; }
+    [[nodiscard]] std::string index() const { return database + "-shm"; }
+    /// While the store is created; later the log takes its place.
+    [[nodiscard]] std::string journal() const { return database + "-journal"; }
     [[nodiscard]] std::string gate() const { return database + "-gate"; }
     [[nodiscard]] std::string bells() const { return database + "-wake"; }
 };
@@ -32,9 +37,10 @@ struct FileIdentity {
 
 /// The database file, unless it is absent or empty, which is a store that nobody created yet.
 ///
-/// `store_unsafe` for what is not a plain file of ours that only we can write, or lies where anybody can
-/// swap it. Never opens the file: closing it again would drop the POSIX locks that SQLite holds on it in
-/// this process.
+/// `store_unsafe` for what is not a plain file of ours that only we can write, has a second name, or lies where
+/// anybody can swap it. The files beside it must be ours in the same way: SQLite believes what it finds there, and
+/// whoever owns the gate can keep it shut. Never opens a file: closing the database again would drop the POSIX locks
+/// that SQLite holds on it in this process.
 [[nodiscard]] Result<std::optional<FileIdentity>> look_at(const Place& place);
 
 /// The file that is there now, whatever it is.
@@ -43,21 +49,13 @@ struct FileIdentity {
 /// Whether the write-ahead log has content.
 [[nodiscard]] bool has_log(const Place& place);
 
+/// Whether the log and its index have names, as they must while SQLite has them open.
+[[nodiscard]] bool log_is_named(const Place& place);
+
 /// Makes sure that the folder exists; new folders belong to us alone.
 [[nodiscard]] Result<void> make_folder(const Place& place);
 
 /// Makes sure that a file exists, empty and readable by us alone whatever the umask is.
 [[nodiscard]] Result<void> make_database_file(const Place& place);
-
-/// What can be promised where `place` is.
-struct Standing {
-    std::string file_system;
-    Grade grade = Grade::a;
-    std::vector<std::string> reasons;
-};
-
-enum class Sync { full, off };
-
-[[nodiscard]] Standing standing_of(const Place& place, Sync sync);
 
 }  // namespace holdfast::stores::sqlite

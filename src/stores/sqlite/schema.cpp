@@ -19,7 +19,6 @@ namespace holdfast::stores::sqlite {
 namespace {
 
 constexpr std::int64_t our_application = 0x484C4446;  // "HLDF"
-constexpr std::int64_t our_format = 2;
 
 /// The CREATE statements of schema.sql as SQLite keeps them. An empty line ends a statement there.
 std::set<std::string_view> expected_objects() {
@@ -55,16 +54,24 @@ Result<void> expect_our_objects(Database& database) {
     return {};
 }
 
-Result<StoreId> read_store_id(Database& database) {
-    Query query(database, "SELECT store_id, created_at, crc FROM holdfast_meta WHERE id = 1");
+// Rows of holdfast_meta: what the store is, and since when it has had locks. Older versions read the first alone.
+static_assert(our_format == 2);
+constexpr std::int64_t mark_row = 2;
+
+Result<Identity> read_identity(Database& database) {
+    Query query(database, "SELECT id, store_id, created_at, crc FROM holdfast_meta ORDER BY id");
     const auto row = query.step();
     if (!row) return std::unexpected(row.error());
-    if (*row) {
+    if (*row && query.number() == 1) {
         const std::string_view text = query.text();
         const std::int64_t created_at = query.number();
         const bool sound = query.number() == checksum(text, created_at) && query.intact();
         const auto store_id = StoreId::parse(text);
-        if (sound && store_id) return *store_id;
+        if (sound && store_id) {
+            const auto mark = query.step();
+            if (!mark) return std::unexpected(mark.error());
+            return Identity{*store_id, *mark && query.number() == mark_row};
+        }
     }
     return fail(Errc::record_corrupt,
                 "the store's identity cannot be read; the store stays blocked until it is repaired");
@@ -72,7 +79,7 @@ Result<StoreId> read_store_id(Database& database) {
 
 }  // namespace
 
-Result<std::optional<StoreId>> identify(Database& database) {
+Result<std::optional<Identity>> identify(Database& database) {
     // One moment for all of it: another process may be creating the store.
     auto snapshot = Transaction::snapshot(database);
     if (!snapshot) return std::unexpected(snapshot.error());
@@ -95,9 +102,9 @@ Result<std::optional<StoreId>> identify(Database& database) {
                     fmt::format("the store has format {}, and this Holdfast knows {}; {}", *format, our_format,
                                 *format > our_format ? "use a newer one" : "make a new store"));
     if (auto ours = expect_our_objects(database); !ours) return std::unexpected(ours.error());
-    auto store_id = read_store_id(database);
-    if (!store_id) return std::unexpected(store_id.error());
-    return *store_id;
+    const auto identity = read_identity(database);
+    if (!identity) return std::unexpected(identity.error());
+    return *identity;
 }
 
 Result<StoreId> create_schema(Database& database, const Clock& clock) {
@@ -117,6 +124,14 @@ Result<StoreId> create_schema(Database& database, const Clock& clock) {
         // Whether the tables are there or not, no lock was touched.
         return fail(Errc::store_unavailable, "the store could not be created: " + done.error().message);
     return store_id;
+}
+
+Result<void> mark_used(Database& database, const StoreId& store_id, Instant now) {
+    const std::int64_t at = now.time_since_epoch().count();
+    // Another process may have been the first.
+    Query insert(database, "INSERT OR IGNORE INTO holdfast_meta (id, store_id, created_at, crc) VALUES (?, ?, ?, ?)");
+    insert.bind(mark_row).bind(store_id.text()).bind(at).bind(std::int64_t{checksum(store_id.text(), at)});
+    return insert.run();
 }
 
 }  // namespace holdfast::stores::sqlite

@@ -1,7 +1,6 @@
 #include "stores/sqlite/session.hpp"
 
 #include "stores/sqlite/log_file.hpp"
-#include "stores/sqlite/schema.hpp"
 
 #include <utility>
 
@@ -21,8 +20,8 @@ Result<void> read_without_mapping(Database& database) {
 
 }  // namespace
 
-Session::Session(Database database, const StoreId& store_id, const FileIdentity& file, Sync sync)
-    : database_(std::move(database)), tables_(database_), store_id_(store_id), file_(file), sync_(sync) {
+Session::Session(Database database, const Identity& identity, const FileIdentity& file, Sync sync)
+    : database_(std::move(database)), tables_(database_), identity_(identity), file_(file), sync_(sync) {
     // Takes the place of SQLite's automatic checkpoint: that is part of a commit, and goes unsynced with one that is.
     sqlite3_wal_hook(
         database_.handle(),
@@ -50,23 +49,24 @@ Result<std::unique_ptr<Session>> Session::open(const Place& place, Sync sync) {
         return result;
     };
 
-    const auto store_id = identify(*database);
+    const auto identity = identify(*database);
     const auto after = look_at(place);
     if (!after) return without(std::unexpected(after.error()));
     // Somebody died while creating the store, and reading it has just rolled that back.
-    const bool never_was = store_id && !*store_id;
+    const bool never_was = identity && !*identity;
     if (never_was && !*after) return without(nullptr);
-    // Reading a file that another process was still creating may have found it empty.
-    if (*after != *before)
+    // Reading a file that another process was still creating may have found it empty. A log that has lost its name
+    // was perhaps never ours.
+    if (*after != *before || (has_open_log(database->handle()) && !log_is_named(place)))
         return without(fail(Errc::store_unavailable, place.database + " was replaced just now; nothing was changed"));
-    if (!store_id) return without(std::unexpected(store_id.error()));
-    if (!*store_id) return without(nullptr);
+    if (!identity) return without(std::unexpected(identity.error()));
+    if (!*identity) return without(nullptr);
 
     const char* settings = sync == Sync::off ? "PRAGMA synchronous = OFF; PRAGMA cell_size_check = ON"
                                              : "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON";
     if (auto set = database->execute(settings); !set) return without(std::unexpected(set.error()));
     if (auto read = read_without_mapping(*database); !read) return without(std::unexpected(read.error()));
-    return std::unique_ptr<Session>(new Session(std::move(*database), **store_id, **before, sync));
+    return std::unique_ptr<Session>(new Session(std::move(*database), **identity, **before, sync));
 }
 
 Result<void> Session::create(const Place& place, const Clock& clock) {

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "stores/sqlite/database.hpp"
+#include "stores/sqlite/connection.hpp"
 #include "stores/sqlite/place.hpp"
+#include "stores/sqlite/schema.hpp"
 #include "stores/sqlite/tables.hpp"
 
 #include <memory>
@@ -29,19 +30,22 @@ public:
 
     [[nodiscard]] Database& database() { return database_; }
     [[nodiscard]] Tables& tables() { return tables_; }
-    [[nodiscard]] const StoreId& store_id() const { return store_id_; }
+    [[nodiscard]] const StoreId& store_id() const { return identity_.store_id; }
+    /// As far as this connection has read or written it.
+    [[nodiscard]] bool was_used() const { return identity_.was_used; }
+    void now_used() { identity_.was_used = true; }
     [[nodiscard]] const FileIdentity& file() const { return file_; }
     [[nodiscard]] bool can_write() const { return can_write_; }
-    [[nodiscard]] bool is_synced() const { return sync_ == Sync::full; }
+    [[nodiscard]] bool is_synced() const { return sync_ == Sync::on; }
     /// Kept from commit to commit, for what goes to the log.
     [[nodiscard]] std::vector<char>& memory_for_frames() { return memory_for_frames_; }
 
 private:
-    Session(Database database, const StoreId& store_id, const FileIdentity& file, Sync sync);
+    Session(Database database, const Identity& identity, const FileIdentity& file, Sync sync);
 
     Database database_;
     Tables tables_;
-    StoreId store_id_;
+    Identity identity_;
     FileIdentity file_;
     Sync sync_;
     std::vector<char> memory_for_frames_{};

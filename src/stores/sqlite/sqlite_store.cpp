@@ -2,10 +2,10 @@
 
 #include "base/doorbell.hpp"
 #include "base/file_watch.hpp"
-#include "stores/sqlite/examine.hpp"
+#include "stores/sqlite/apply.hpp"
 #include "stores/sqlite/gate.hpp"
+#include "stores/sqlite/grade.hpp"
 #include "stores/sqlite/session.hpp"
-#include "stores/sqlite/steps.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -28,7 +28,7 @@ public:
           place_(std::move(place)),
           sync_(sync),
           clock_(clock),
-          standing_(standing_of(place_, sync)),
+          promise_(base::promise_of(place_.folder, sync)),
           bells_(place_.bells()),
           gate_(place_.gate()) {}
 
@@ -111,7 +111,7 @@ public:
 
     StoreInfo info() const override {
         const std::scoped_lock lock(mutex_);
-        return {url_, store_id_, standing_.grade, standing_.reasons};
+        return {url_, store_id_, promise_.grade, promise_.reasons, session_ && session_->was_used()};
     }
 
     std::vector<Finding> examine(Deadline deadline) override {
@@ -121,7 +121,7 @@ public:
                                   : *session == nullptr ? "not created yet; the first use will"
                                                         : place_.database;
         std::vector<Finding> findings{{"reachable", session.has_value(), state}};
-        std::ranges::move(examine_place(place_, standing_), std::back_inserter(findings));
+        std::ranges::move(examine_place(place_, promise_), std::back_inserter(findings));
         if (session && *session != nullptr)
             std::ranges::move(examine_session(**session, clock_, deadline), std::back_inserter(findings));
         return findings;
@@ -243,7 +243,7 @@ private:
     const Place place_;
     const Sync sync_;
     const Clock& clock_;
-    const Standing standing_;
+    const base::Promise promise_;
     const base::Doorbells bells_;
 
     mutable std::mutex mutex_;
@@ -260,8 +260,7 @@ Result<std::unique_ptr<Store>> open_sqlite_store(base::Url url, const Clock& clo
     if (auto none = url.expect_no_parameters(); !none) return std::unexpected(none.error());
     auto place = Place::of(url.place);
     if (!place) return std::unexpected(place.error());
-    auto store =
-        std::make_unique<SqliteStore>(url.redacted(), std::move(*place), *sync ? Sync::full : Sync::off, clock);
+    auto store = std::make_unique<SqliteStore>(url.redacted(), std::move(*place), *sync ? Sync::on : Sync::off, clock);
     if (auto checked = store->check(); !checked) return std::unexpected(checked.error());
     return store;
 }

@@ -1,6 +1,6 @@
 #include "stores/sqlite/tables.hpp"
 
-#include "stores/sqlite/rows.hpp"
+#include "stores/sqlite/codec.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "holdfast/store.hpp"
 #include "kernel/rebase.hpp"
 #include "kernel/step.hpp"
-#include "stores/sqlite/database.hpp"
+#include "stores/sqlite/connection.hpp"
 
 #include <optional>
 #include <string>

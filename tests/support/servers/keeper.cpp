@@ -1,8 +1,10 @@
 // Keeps the servers that a whole test run shares: `keeper start FOLDER` starts them and writes their ports into
-// FOLDER; `keeper stop FOLDER` ends them. They end by themselves when the test run that started them is gone.
+// FOLDER; `keeper stop FOLDER` ends them. They end by themselves when the test run that started them is gone. With
+// `keeper start FOLDER KIND…` only those are started.
 #include "base/fd.hpp"
 #include "support/servers/kinds.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +12,7 @@
 #include <fstream>
 #include <future>
 #include <poll.h>
+#include <stdexcept>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,7 +33,7 @@ void wait_for_end(pid_t owner, int signals) {
     if (process) poll(waiting.data(), waiting.size(), -1);
 }
 
-int keep(const fs::path& folder, pid_t owner, base::Fd ready) {
+int keep(const fs::path& folder, const std::vector<std::string>& kinds, pid_t owner, base::Fd ready) {
     setsid();
     sigset_t ending;
     sigemptyset(&ending);
@@ -39,10 +42,13 @@ int keep(const fs::path& folder, pid_t owner, base::Fd ready) {
     const base::Fd signals(signalfd(-1, &ending, SFD_CLOEXEC));
 
     std::vector<std::unique_ptr<Server>> servers;
-    for (const std::string& kind : server_kinds()) {
+    for (const std::string& kind : kinds) {
         servers.push_back(start_server(kind));
         std::ofstream(folder / kind) << servers.back()->port() << '\n';
     }
+    // Once more, when all are there: one may have ended while the next one started, or a stranger may have answered.
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+        if (!servers[i]->listens()) throw std::runtime_error(kinds[i] + " is not up any more");
     std::ofstream(folder / "keeper") << getpid() << '\n';
     if (write(ready.get(), "+", 1) != 1) return 1;
     ready.reset();
@@ -53,7 +59,7 @@ int keep(const fs::path& folder, pid_t owner, base::Fd ready) {
     return 0;
 }
 
-int start(const fs::path& folder) {
+int start(const fs::path& folder, const std::vector<std::string>& kinds) {
     fs::remove_all(folder);
     fs::create_directories(folder);
     std::array<int, 2> ends{};
@@ -69,7 +75,7 @@ int start(const fs::path& folder) {
             const int log = open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
             dup2(log, 1);
             dup2(log, 2);
-            _exit(keep(folder, owner, std::move(tell)));
+            _exit(keep(folder, kinds, owner, std::move(tell)));
         } catch (const std::exception& error) {
             std::fprintf(stderr, "%s\n", error.what());
             _exit(1);
@@ -98,9 +104,11 @@ int stop(const fs::path& folder) {
 }  // namespace holdfast::tests
 
 int main(int count, char** arguments) {
-    const std::string verb = count == 3 ? arguments[1] : "";
-    if (verb == "start") return holdfast::tests::start(arguments[2]);
-    if (verb == "stop") return holdfast::tests::stop(arguments[2]);
-    std::fprintf(stderr, "usage: keeper start|stop FOLDER\n");
+    const std::vector<std::string> words(arguments, arguments + count);
+    const std::vector<std::string> kinds(words.begin() + std::min(count, 3), words.end());
+    if (count >= 3 && words[1] == "start")
+        return holdfast::tests::start(words[2], kinds.empty() ? holdfast::tests::server_kinds() : kinds);
+    if (count == 3 && words[1] == "stop") return holdfast::tests::stop(words[2]);
+    std::fprintf(stderr, "usage: keeper start|stop FOLDER [KIND…]\n");
     return 64;
 }

@@ -103,23 +103,21 @@ std::uint64_t Proxy::messages() const {
     return messages_;
 }
 
-void Proxy::cut() {
-    {
-        const std::scoped_lock lock(mutex_);
-        cut_ = true;
-    }
-    nudge();
-}
+void Proxy::cut() { insist(cut_); }
 
-void Proxy::reset() {
+void Proxy::reset() { insist(reset_); }
+
+void Proxy::leave() { insist(leaves_); }
+
+void Proxy::insist(bool& order) {
     {
         const std::scoped_lock lock(mutex_);
-        reset_ = true;
+        order = true;
     }
     nudge();
     const auto is_pending = [&] {
         const std::scoped_lock lock(mutex_);
-        return reset_;
+        return order;
     };
     while (is_pending()) std::this_thread::yield();
 }
@@ -165,8 +163,10 @@ void Proxy::work(const std::stop_token& stop) {
             const std::scoped_lock lock(mutex_);
             if (reset_)
                 for (const Link& link : links_) reset_when_closed(link.client.get());
-            if (std::exchange(cut_, false) || reset_) links_.clear();
+            if (std::exchange(cut_, false) || reset_ || leaves_) links_.clear();
+            if (leaves_) listening_.reset();
             reset_ = false;
+            leaves_ = false;
             road = road_;
             if (new_listening_) listening_ = std::move(new_listening_);
         }

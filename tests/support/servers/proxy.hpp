@@ -53,7 +53,7 @@ public:
     [[nodiscard]] bool has_happened() const;
     /// How many messages came since the proxy exists.
     [[nodiscard]] std::uint64_t messages() const;
-    /// Breaks all connections that there are.
+    /// Breaks all connections that there are. They are when this returns.
     void cut();
     /// Breaks them as a firewall does that has forgotten them: whoever says something on one is told at once that it
     /// is gone. They are when this returns.
@@ -63,6 +63,9 @@ public:
     /// From now on clients who say `text` are understood to say `instead`, which is as long: for answers that a server
     /// gives only in situations that nobody can bring about. Nothing is said wrongly any more when both are empty.
     void misquote(std::string text, std::string instead);
+    /// From now on nobody listens, and all connections are broken. They are when this returns. In contrast to
+    /// `lose_server` it waits for no answer, which a client without time may not wait for either.
+    void leave();
     /// Listens again, on the same port.
     void come_back();
 
@@ -97,6 +100,8 @@ private:
     [[nodiscard]] std::optional<Fate> next_fate();
     [[nodiscard]] bool loses_reply(const Link& link);
     void nudge() const;
+    /// Sets `order`, and waits until the thread has carried it out.
+    void insist(bool& order);
 
     const std::uint16_t server_port_;
     base::Fd listening_;  ///< Of the thread alone, once it runs.
@@ -113,6 +118,7 @@ private:
     bool happened_ = false;             ///< Guarded by mutex_.
     bool cut_ = false;                  ///< Guarded by mutex_. All connections are to break.
     bool reset_ = false;                ///< Guarded by mutex_. And with a reset.
+    bool leaves_ = false;               ///< Guarded by mutex_. Nobody is to listen any more.
     Road road_{};                       ///< Guarded by mutex_.
     std::string misquoted_{};           ///< Guarded by mutex_. Empty: nothing is.
     std::string instead_{};             ///< Guarded by mutex_.

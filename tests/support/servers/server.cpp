@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 #include "support/servers/loopback.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +16,8 @@
 #include <iterator>
 #include <netinet/in.h>
 #include <pwd.h>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -83,6 +86,32 @@ std::string content_of(const std::filesystem::path& file) {
 std::vector<pid_t> children_of(pid_t pid) {
     std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
     return {std::istream_iterator<pid_t>(in), {}};
+}
+
+/// `socket:[INODE]` of everybody who listens on the port.
+std::set<std::string> listeners_on(std::uint16_t port) {
+    constexpr std::string_view listening = "0A";
+    std::set<std::string> found;
+    for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+        std::ifstream in(table);
+        std::string line;
+        while (std::getline(in, line)) {
+            std::istringstream words(line);
+            std::string number, here, there, state, queues, timer, retries, user, timeout, inode;
+            words >> number >> here >> there >> state >> queues >> timer >> retries >> user >> timeout >> inode;
+            const auto colon = here.rfind(':');
+            if (state == listening && std::stoul(here.substr(colon + 1), nullptr, 16) == port)
+                found.insert("socket:[" + inode + "]");
+        }
+    }
+    return found;
+}
+
+bool has_one_of(pid_t pid, const std::set<std::string>& sockets) {
+    std::error_code gone;
+    for (const auto& fd : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
+        if (sockets.contains(std::filesystem::read_symlink(fd.path(), gone).string())) return true;
+    return false;
 }
 
 }  // namespace
@@ -154,6 +183,13 @@ bool Server::await_ready_or_end() {
         std::this_thread::sleep_for(20ms);
     }
     return true;
+}
+
+bool Server::listens() const {
+    if (pid_ < 0) return false;
+    const auto sockets = listeners_on(port_);
+    return has_one_of(pid_, sockets) ||
+           std::ranges::any_of(children_of(pid_), [&](pid_t child) { return has_one_of(child, sockets); });
 }
 
 bool Server::ended() {

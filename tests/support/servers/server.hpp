@@ -46,6 +46,10 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] const ServerFolder& folder() const { return *folder_; }
 
+    /// It runs, and it is this process, or a child of it, that listens on the port. An answer alone may be that of a
+    /// stranger who was faster.
+    [[nodiscard]] bool listens() const;
+
     /// SIGKILL, and waits until it is gone.
     void kill();
     /// Ends it in its own orderly way.

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "cli/context.hpp"
+#include "cli/grant.hpp"
+#include "cli/join.hpp"
+#include "cli/lease_environment.hpp"
+#include "client/policy.hpp"
+#include "holdfast/hold.hpp"
+
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+/// The locks of `holdfast run`: which of them are joined, which are taken, and what the command is told of them.
+namespace holdfast::cli {
+
+/// What is asked for, checked, before any store is touched.
+struct Plan {
+    std::vector<LockName> names;       ///< Each once.
+    std::vector<client::Terms> terms;  ///< One for each name.
+    std::chrono::milliseconds grace{0};
+};
+
+/// Who is told of a wait, and who ends it.
+struct WaitHooks {
+    std::stop_token cancel;
+    std::function<void(const Error& conflict)> blocked;
+};
+
+using JoinedLeases = std::vector<client::JoinedLease>;
+
+/// The locks of the plan that commands around this one hold, on each of `stores`, in whatever order they are named.
+[[nodiscard]] Result<JoinedLeases> join_outer(Context& context, const Plan& plan, const std::vector<Store*>& stores,
+                                              const std::vector<InheritedLease>& inherited);
+
+/// How long the shortest of the leases lasts that the command will run under.
+[[nodiscard]] std::chrono::milliseconds shortest_lease(const Plan& plan, const std::vector<Store*>& stores,
+                                                       const JoinedLeases& joined);
+
+/// Keeps what is joined and takes the rest. The joined ones are the first of the group.
+[[nodiscard]] Result<HoldGroup> take(const Context& context, const Plan& plan, const std::vector<Store*>& stores,
+                                     JoinedLeases joined, const WaitHooks& hooks);
+
+/// A lease that the command runs under.
+struct HeldLease {
+    InheritedLease lease;
+    Joined joined = Joined::no;
+};
+
+/// All of them: by name, then by store, as the command line has them. The first `joined` holds of the group are joined.
+[[nodiscard]] std::vector<HeldLease> leases_of(const HoldGroup& group, std::size_t joined, const Plan& plan,
+                                               const std::vector<Store*>& stores);
+
+/// What the child is told: its leases, and those of the commands around it that are on other locks.
+[[nodiscard]] std::vector<InheritedLease> leases_for_child(const std::vector<HeldLease>& held,
+                                                           const std::vector<InheritedLease>& inherited);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,371 @@
+#include "stores/mysql/apply.hpp"
+
+#include "stores/mysql/queue_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace holdfast::stores::mysql {
+namespace {
+
+using std::chrono::milliseconds;
+using Kind = AttemptError::Kind;
+
+/// MariaDB turns longer lists into a join, which would read the rows in another order.
+constexpr std::size_t names_in_list = 500;
+/// Keeps packets far below what servers accept.
+constexpr std::size_t changes_in_packet = 100;
+
+/// Clocks of the nodes of a cluster differ by less.
+constexpr milliseconds clock_difference{5000};
+
+template <class T>
+std::span<T> take_some(std::span<T>& all, std::size_t count) {
+    const auto some = all.first(std::min(count, all.size()));
+    all = all.subspan(some.size());
+    return some;
+}
+
+Error no_time_left() { return {Errc::store_unavailable, "the time for this call is over; nothing was changed"}; }
+
+/// Behind a locking read, which goes through the rows in the order of their key. A row that is passed over looks as if
+/// it were not there, so a quick look does not do that.
+Sql::Text locking(Busy busy, Look look, const ServerFacts& facts) {
+    if (busy == Busy::wait) return " FOR UPDATE";
+    if (look == Look::quick || !facts.skips_locked) return " FOR UPDATE NOWAIT";
+    return " FOR UPDATE SKIP LOCKED";
+}
+
+AttemptError final_error(Error error) { return {Kind::final, std::move(error)}; }
+
+std::set<std::string> names_in(Answer& answer) {
+    std::set<std::string> names;
+    while (const auto row = answer.next()) names.emplace(row->text(0));
+    return names;
+}
+
+Error became_read_only() { return {Errc::store_unavailable, "the server has become read-only; nothing was changed"}; }
+
+Error gone() { return {Errc::store_unavailable, "the store in the database is gone; nothing was changed"}; }
+
+/// A backup was put in the place of a store that had our format.
+Error became_old() {
+    return {
+        Errc::format_unsupported,
+        "the store has an older format than before; nothing was changed. Start the program again, which upgrades it"};
+}
+
+Error not_marked(const Failure& failure) {
+    Error error = error_of(failure, "mark the store as used, which comes with its first lock");
+    error.message += "; it takes the right to UPDATE (used) ON holdfast_meta, or let its owner take a lock once";
+    return error;
+}
+
+/// All who write the first lock of a store meet here, so it is the last before COMMIT.
+constexpr Sql::Text mark_used = "UPDATE holdfast_meta SET used = 1 WHERE id = 1 AND used = 0; ";
+
+}  // namespace
+
+AttemptResult Transaction::run(const StoreId& expected) {
+    // Those that exclude others are often locks that were never used, of which a quick look says nothing.
+    const bool excluding = std::ranges::any_of(batch_.wanted(), &Wanted::excludes);
+    if (facts_.flavour != Flavour::tidb && !excluding) {
+        auto replies = attempt(expected, Look::quick);
+        if (!wants_close_look_) return replies;
+    }
+    return attempt(expected, Look::close);
+}
+
+AttemptError Transaction::needs_close_look() {
+    wants_close_look_ = true;
+    return {Kind::conflict, {Errc::store_unavailable, "others keep changing the locks"}};
+}
+
+AttemptResult Transaction::attempt(const StoreId& expected, Look look) {
+    look_ = look;
+    bound_.clear();
+    new_.clear();
+    wants_close_look_ = false;
+    verdict_ = InDoubt::Verdict::not_committed;
+    if (auto done = read(expected); !done) {
+        // A close look begins a transaction, which ends this one.
+        if (!wants_close_look_) roll_back();
+        return std::unexpected(done.error());
+    }
+    if (auto end = resolved()) {
+        roll_back();
+        return std::move(*end);
+    }
+    std::vector<Reply> replies = batch_.run(now_, facts_.many_clocks() ? clock_difference : milliseconds{0});
+    if (batch_.changes().empty()) {
+        roll_back();
+        return replies;
+    }
+    if (auto done = write(); !done) {
+        roll_back();
+        return std::unexpected(done.error());
+    }
+    return replies;
+}
+
+Transaction::Done Transaction::read(const StoreId& expected) {
+    const std::span<const Wanted> wanted = batch_.wanted();
+    std::vector<LockName> names;
+    for (const Wanted& lock : wanted) names.push_back(lock.name);
+
+    // The rows are locked first, in the order of their key, so that two batches never wait for each other in a
+    // circle; the hint keeps a small table from being scanned, and so waited for, as a whole. Only then the clock is
+    // read, in a statement of its own: what NOW says was fixed when its statement began, before any wait.
+    Sql sql = facts_.flavour == Flavour::tidb ? Sql("BEGIN PESSIMISTIC") : Sql("START TRANSACTION");
+    const std::size_t lists = lock_rows(sql, names);
+    sql << "; " << Queues::first_look(wanted, clock_);
+    open_ = true;
+    sight_.sent = host_clock().boottime();
+    auto answers = connection_.run(sql, deadline_);
+    sight_.received = host_clock().boottime();
+    if (!answers) return std::unexpected(after_reading(answers.error()));
+
+    Queues queues;
+    const auto identity = queues.take_first_look((*answers)[1 + lists], wanted);
+    if (!identity) return std::unexpected(final_error(identity.error()));
+    if (!*identity || (*identity)->store_id != expected) return std::unexpected(final_error(gone()));
+    if ((*identity)->is_old()) return std::unexpected(final_error(became_old()));
+    // Who may write to it all the same must not: the locks are granted elsewhere by now.
+    if ((*identity)->read_only) return std::unexpected(final_error(became_read_only()));
+    was_used_ = (*identity)->was_used;
+    now_ = sight_.time = (*identity)->now;
+    const Judging judging{now_, facts_.many_clocks() ? clock_difference : slewing};
+
+    if (!queues.seen_all()) {
+        auto more = connection_.run(Queues::second_look(wanted, now_), deadline_);
+        if (!more) return std::unexpected(after_reading(more.error()));
+        queues.take_second_look(*more);
+    }
+
+    std::set<LockName> missing(names.begin(), names.end());
+    for (Answer& list : std::span(*answers).subspan(1, lists)) {
+        while (const auto row = list.next()) {
+            const auto name = std::ranges::lower_bound(names, row->text(0), {}, &LockName::text);
+            if (name == names.end() || name->text() != row->text(0)) continue;
+            if (look_ == Look::quick && is_doubtful(*row)) return std::unexpected(needs_close_look());
+            missing.erase(*name);
+            auto record = read_lock(*row, *name, judging);
+            if (!record) {
+                batch_.found(*name, std::unexpected(record.error()));
+                continue;
+            }
+            if (*record && names.size() == 1) now_ = not_before((*record)->value, now_);
+            if (*record && doubt_ != nullptr && doubt_->name == *name)
+                verdict_ = doubt_->judge((*record)->value.seq, (*record)->value.chain);
+            if (*record) judge_session(*row, wanted[static_cast<std::size_t>(name - names.begin())], (*record)->value);
+            LockView view{.record = *record ? std::move((*record)->value) : kernel::blank(*name),
+                          .moved = *record && (*record)->moved};
+            const auto added = queues.add_to(view, *name, judging);
+            batch_.found(*name, added ? Result<LockView>(std::move(view)) : std::unexpected(added.error()));
+        }
+    }
+    if (missing.empty()) return {};
+    const std::vector<LockName> without_row(missing.begin(), missing.end());
+    return look_ == Look::quick ? take_for_new(without_row) : look_again(without_row);
+}
+
+std::optional<AttemptResult> Transaction::resolved() const {
+    switch (verdict_) {
+        case InDoubt::Verdict::not_committed: return std::nullopt;
+        case InDoubt::Verdict::committed: return doubt_->replies;
+        case InDoubt::Verdict::unknowable: return std::unexpected(final_error(doubt_->error));
+    }
+    return std::nullopt;
+}
+
+std::size_t Transaction::lock_rows(Sql& sql, std::span<const LockName> names) const {
+    std::size_t lists = 0;
+    for (; !names.empty(); ++lists)
+        sql << "; " << (look_ == Look::quick ? select_lock_quickly : select_lock)
+            << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
+            << list_of(take_some(names, names_in_list)) << " ORDER BY l.name" << locking(busy_, look_, facts_);
+    return lists;
+}
+
+void Transaction::judge_session(const Row& row, const Wanted& wanted, kernel::Record& record) {
+    if (!session_in(row) || !record.held) return;
+    Lease& lease = record.held->lease;
+    bound_.insert_or_assign(wanted.name, lease.lock_id);
+    // Its own holder, who asks again after an answer was lost, takes nothing over.
+    const bool own = std::ranges::find(wanted.own_tickets, lease.lock_id) != wanted.own_tickets.end();
+    if (sessions_.gained.contains(wanted.name) && !own) lease.expires_at = std::min(lease.expires_at, now_);
+}
+
+std::set<LockName> Transaction::sessions_to_write() const {
+    std::set<LockName> found;
+    for (const Change& change : batch_.changes()) {
+        if (!change.record || !change.record->held) continue;
+        const LockId& lock_id = change.record->held->lease.lock_id;
+        const auto before = bound_.find(change.name);
+        const auto wanted = std::ranges::lower_bound(batch_.wanted(), change.name, {}, &Wanted::name);
+        const bool asked_for = std::ranges::find(wanted->own_tickets, lock_id) != wanted->own_tickets.end();
+        const bool stays = before != bound_.end() && before->second == lock_id && !sessions_.lost.contains(change.name);
+        if (stays || (asked_for && wanted->may_create && sessions_.has(change.name))) found.insert(change.name);
+    }
+    return found;
+}
+
+Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
+    // In a transaction of its own, which is over before any row is locked: whoever inserts while holding locks
+    // can meet another who does the same in a deadlock.
+    Sql sql("ROLLBACK");
+    for (std::span<const LockName> rest = names; !rest.empty();) {
+        sql << "; INSERT IGNORE INTO holdfast_locks (name) VALUES ";
+        Comma comma;
+        for (const LockName& name : take_some(rest, names_in_list)) {
+            sql << comma.next() << "(";
+            sql.value(name.text()) << ")";
+        }
+    }
+    const auto made = connection_.run(sql << "; COMMIT", deadline_);
+    if (!made) return std::unexpected(after_reading(made.error()));
+    open_ = false;
+    return std::unexpected(AttemptError{Kind::prepared, {Errc::store_unavailable, "others keep changing the locks"}});
+}
+
+Transaction::Done Transaction::take_for_new(const std::vector<LockName>& names) {
+    for (const LockName& name : names) {
+        // Who uses it for the first time writes its row, and hears then if it has a history. Nobody else does.
+        if (!std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->may_create)
+            return std::unexpected(needs_close_look());
+        batch_.found(name, LockView{.record = kernel::blank(name)});
+        new_.insert(name);
+    }
+    return {};
+}
+
+Transaction::Done Transaction::look_again(const std::vector<LockName>& names) {
+    // The row is looked for again behind the history: both may have come since it was missed.
+    Sql sql;
+    sql << "SELECT name FROM holdfast_audit WHERE name IN " << list_of(names) << " GROUP BY name; "
+        << "SELECT name FROM holdfast_locks WHERE name IN " << list_of(names);
+    auto answers = connection_.run(sql, deadline_);
+    if (!answers) return std::unexpected(after_reading(answers.error()));
+    const std::set<std::string> used = names_in(answers->front());
+    const std::set<std::string> found = names_in(answers->back());
+    std::vector<LockName> there;
+    std::vector<LockName> to_meet_at;
+    for (const LockName& name : names) {
+        if (found.contains(name.text())) {
+            there.push_back(name);
+        } else if (used.contains(name.text())) {
+            batch_.found(name, std::unexpected(unreadable(name, "the record")));
+        } else {
+            batch_.found(name, LockView{.record = kernel::blank(name)});
+            new_.insert(name);
+            if (std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->excludes)
+                to_meet_at.push_back(name);
+        }
+    }
+    if (!there.empty()) return std::unexpected(rows_are_locked(std::move(there)));
+    // Two that exclude each other must meet at a row, also if neither writes it. Everybody else who uses a lock for the
+    // first time writes its row, and only one of them can.
+    return to_meet_at.empty() ? Done() : make_ready(to_meet_at);
+}
+
+Transaction::Done Transaction::write() {
+    if (deadline_.passed(clock_)) return std::unexpected(final_error(no_time_left()));
+    const std::set<LockName> sessions = sessions_to_write();
+    const bool marks = !was_used_ && std::ranges::any_of(batch_.changes(), [](const Change& change) {
+        return change.record.has_value();
+    });
+    for (std::span<const Change> rest = batch_.changes(); !rest.empty();) {
+        const Writing writing{take_some(rest, changes_in_packet), now_, sessions, new_};
+        const auto is_new = [&](const Change& change) { return new_.contains(change.name); };
+        const std::size_t added = std::ranges::any_of(writing.changes, is_new) ? 1 : 0;
+        std::size_t done = 0;
+        Sql sql;
+        if (writing.changes.size() >= changes_to_bind && connection_.takes_rows()) {
+            for (auto& [text, rows] : bound_statements_for(writing)) {
+                auto written = connection_.run(text, rows, deadline_);
+                if (!written) {
+                    written.error().statement = done;
+                    return std::unexpected(after_writing(written.error(), added, std::nullopt));
+                }
+                ++done;
+            }
+        } else {
+            sql = statements_for(writing);
+        }
+        sql << put_tickets(writing.changes, now_) << cut_events(writing.changes) << expect_no_history(writing);
+        if (rest.empty()) sql << (marks ? mark_used : Sql::Text("")) << "COMMIT";
+        if (sql.empty()) continue;
+        auto written = connection_.run(sql, deadline_);
+        if (written) continue;
+        written.error().statement += done;
+        // Values are hexadecimal, so this counts the statements before COMMIT.
+        const auto commit = done + static_cast<std::size_t>(std::ranges::count(sql.packet(), ';'));
+        if (rest.empty() && marks && written.error().statement + 1 == commit && written.error().denied())
+            return std::unexpected(final_error(not_marked(written.error())));
+        return std::unexpected(
+            after_writing(written.error(), added, rest.empty() ? std::optional(commit) : std::nullopt));
+    }
+    was_used_ |= marks;
+    open_ = false;
+    return {};
+}
+
+void Transaction::roll_back() {
+    // A lock wait that timed out has undone one statement and left the transaction open: without this, the next
+    // one would commit the rest of it.
+    if (!open_ || !connection_.is_usable()) return;
+    if (!connection_.run(Sql("ROLLBACK"), deadline_)) connection_.discard();
+    open_ = false;
+}
+
+AttemptError Transaction::after_reading(const Failure& failure) {
+    const Error error =
+        failure.lost() && deadline_.passed(clock_) ? no_time_left() : error_of(failure, "read the locks");
+    if (failure.no_such_table()) return {Kind::final, gone()};
+    if (failure.no_such_column()) return {Kind::final, became_old()};
+    if (failure.row_busy() && busy_ == Busy::report) {
+        // The others go on without those locks, once it is known which they are.
+        if (look_ == Look::quick && facts_.skips_locked) return needs_close_look();
+        return {Kind::locks_busy, error};
+    }
+    if (failure.conflict()) return {Kind::conflict, error};
+    return {failure.lost() ? Kind::connection_lost : Kind::final, error};
+}
+
+AttemptError Transaction::after_writing(const Failure& failure, std::size_t added, std::optional<std::size_t> commit) {
+    // Once a packet with COMMIT has been sent, only the server knows how far it came. When it says that it
+    // stopped before, it has changed nothing.
+    const bool stopped_before = failure.answered() && failure.statement < commit.value_or(failure.statement + 1);
+    const bool unknown = commit && !stopped_before && !(failure.answered() && failure.rolled_back());
+    if (unknown)
+        return {Kind::final, {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
+    const Error error = error_of(failure, "write the locks");
+    if (failure.row_busy() && busy_ == Busy::report) return {Kind::locks_busy, error};
+    // A new lock has a history, which only a close look can tell from one that it got since we looked.
+    if (failure.out_of_range()) return look_ == Look::quick ? needs_close_look() : AttemptError{Kind::conflict, error};
+    // Somebody else has used the lock for the first time, since we looked.
+    if (failure.duplicate() && failure.statement < added) return {Kind::conflict, error};
+    // The next attempt writes everything as text, or has the server keep the statement anew. Not this one: whoever has
+    // forgotten the statement may know nothing of the transaction either.
+    if (failure.too_many_statements() || failure.statement_forgotten()) return {Kind::conflict, error};
+    if (failure.conflict()) return {Kind::conflict, error};
+    if (failure.lost()) return {Kind::connection_lost, error};
+    if (failure.duplicate())
+        return {Kind::one_spoils_all,
+                {Errc::record_corrupt,
+                 "the audit log of a lock goes on behind its record; the lock stays blocked until it is repaired"}};
+    // Only who prunes needs the right to remove events. Who asks for something else is not to hear of it.
+    const bool cuts =
+        std::ranges::any_of(batch_.changes(), [](const Change& change) { return change.cut.has_value(); });
+    if (failure.denied() && cuts) return {Kind::one_spoils_all, error};
+    return {Kind::final, error};
+}
+
+AttemptError Transaction::rows_are_locked(std::vector<LockName> locks) const {
+    return {busy_ == Busy::report ? Kind::locks_busy : Kind::conflict,
+            {Errc::store_unavailable, "somebody else holds the row of a lock; nothing was changed"},
+            std::move(locks)};
+}
+
+}  // namespace holdfast::stores::mysql

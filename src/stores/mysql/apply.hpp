@@ -1,0 +1,103 @@
+#pragma once
+
+#include "stores/common/attempt.hpp"
+#include "stores/common/batch.hpp"
+#include "stores/mysql/codec.hpp"
+#include "stores/mysql/schema.hpp"
+#include "stores/mysql/session.hpp"
+
+#include <expected>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace holdfast::stores::mysql {
+
+/// A moment of the server's clock, and between which of ours it was.
+struct Sight {
+    Instant time{};
+    Boottime sent{};
+    Boottime received{};
+};
+
+/// How the locks of a batch are read. A quick look takes one round trip, and is enough for locks that have a record,
+/// and for new ones that nobody else has in hand; a close look tells everything.
+enum class Look { quick, close };
+
+/// One attempt to apply a batch, in one transaction.
+class Transaction {
+public:
+    Transaction(Connection& connection, Batch& batch, const ServerFacts& facts, const SessionView& sessions,
+                const Clock& clock, Deadline deadline, Busy busy, const InDoubt* doubt = nullptr)
+        : connection_(connection),
+          batch_(batch),
+          facts_(facts),
+          sessions_(sessions),
+          clock_(clock),
+          deadline_(deadline),
+          busy_(busy),
+          doubt_(doubt) {}
+
+    /// In the store `expected` and no other. With a doubt, which is about the same batch, its replies if it was
+    /// committed; `outcome_unknown` if that cannot be told any more.
+    [[nodiscard]] AttemptResult run(const StoreId& expected);
+
+    /// What the server's clock showed when the locks were read.
+    [[nodiscard]] const Sight& sight() const { return sight_; }
+    /// Whether the store is marked as used by now.
+    [[nodiscard]] bool was_used() const { return was_used_; }
+    /// By what clock it was decided.
+    [[nodiscard]] Instant decided_at() const { return now_; }
+
+private:
+    using Done = std::expected<void, AttemptError>;
+
+    [[nodiscard]] AttemptResult attempt(const StoreId& expected, Look look);
+    /// What a quick look showed does not tell what is there: a close look has to.
+    [[nodiscard]] AttemptError needs_close_look();
+    [[nodiscard]] Done read(const StoreId& expected);
+    /// The statements that lock the rows, and how many they are.
+    std::size_t lock_rows(Sql& sql, std::span<const LockName> names) const;
+    /// Rows for locks that have none, so that there is something to lock.
+    [[nodiscard]] Done make_ready(const std::vector<LockName>& names);
+    /// What is to be known of locks of which no row was seen.
+    [[nodiscard]] Done take_for_new(const std::vector<LockName>& names);
+    [[nodiscard]] Done look_again(const std::vector<LockName>& names);
+    [[nodiscard]] Done write();
+    void roll_back();
+
+    /// How the doubt ends, if the rows show it.
+    [[nodiscard]] std::optional<AttemptResult> resolved() const;
+
+    /// A record as it counts: a lease that has lost its session is over.
+    void judge_session(const Row& row, const Wanted& wanted, kernel::Record& record);
+    /// The locks whose leases depend on a session from now on.
+    [[nodiscard]] std::set<LockName> sessions_to_write() const;
+
+    [[nodiscard]] AttemptError after_reading(const Failure& failure);
+    /// `added`: how many statements before the others add rows for new locks. `commit`: which one is COMMIT.
+    [[nodiscard]] AttemptError after_writing(const Failure& failure, std::size_t added,
+                                             std::optional<std::size_t> commit);
+    [[nodiscard]] AttemptError rows_are_locked(std::vector<LockName> locks) const;
+
+    Connection& connection_;
+    Batch& batch_;
+    const ServerFacts& facts_;
+    const SessionView& sessions_;
+    const Clock& clock_;
+    const Deadline deadline_;
+    const Busy busy_;
+    const InDoubt* const doubt_;  ///< Null without one.
+    Look look_ = Look::quick;
+    Sight sight_{};
+    Instant now_{};
+    bool was_used_ = false;
+    bool wants_close_look_ = false;
+    InDoubt::Verdict verdict_ = InDoubt::Verdict::not_committed;  ///< Of the lock of the doubt.
+    std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
+    std::set<LockName> new_{};            ///< Locks that had no row.
+    bool open_ = false;                   ///< The server may have a transaction of ours.
+};
+
+}  // namespace holdfast::stores::mysql

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "stores/redis/command.hpp"
+#include "stores/redis/keys.hpp"
+#include "stores/redis/message.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::stores::redis {
+
+/// Asks the server which of the commands of locks.lua this user may not run on the store's keys. A script that meets
+/// such a one goes no further, and what it wrote before stays: a lock would be left half changed.
+[[nodiscard]] Command ask_rights(const Keys& keys);
+
+/// Their names. Nothing if the server cannot tell, which Redis can since 7.0.
+[[nodiscard]] std::optional<std::vector<std::string>> missing_rights(Value answer);
+
+}  // namespace holdfast::stores::redis
