@@ -216,7 +216,7 @@ TEST_F(RunLoss, SaysWhoTookTheLockAwayAndWhy) {
 }
 
 TEST_F(RunLoss, SaysThatSomebodyGaveTheLockBack) {
-    Running running = start_script("holdfast release deploy/web -q; sleep 60", {"--ttl", "600ms", "--json"});
+    Running running = start_script("holdfast release deploy/web -q; sleep 60", {"--ttl", "3s", "--json"});
     EXPECT_THAT(reason(running), AllOf(HasSubstr("released"), HasSubstr("somebody else")));
 }
 

@@ -49,8 +49,11 @@ void Recorder::lost(std::string_view lock, const holdfast::LockId& id, holdfast:
 }
 
 void Recorder::line(std::string text) {
-    text += '\n';
-    // One write: a process that is killed leaves whole lines, and those of others do not mix with it.
+    // One write, so that the lines of two processes do not mix. The kernel copies it page by page, and a process that is
+    // killed in between leaves half a line. So a line takes a whole number of blocks, and no block crosses a page.
+    constexpr std::size_t block = 512;
+    text.resize((text.size() / block + 1) * block, ' ');
+    text.back() = '\n';
     if (write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
         throw std::system_error(errno, std::generic_category(), "write the history");
 }
