@@ -70,7 +70,7 @@ protected:
 };
 
 TEST_F(HangingTest, AHoldSurvivesARenewalThatNeverReturns) {
-    Hold& held = hold_it(short_lease(900ms));
+    Hold& held = hold_it(short_lease(3s));
     store_.hang(1);
     log_.await(renewed);
     EXPECT_FALSE(held.loss());
