@@ -49,8 +49,8 @@ void Recorder::lost(std::string_view lock, const holdfast::LockId& id, holdfast:
 }
 
 void Recorder::line(std::string text) {
-    // One write, so that the lines of two processes do not mix. The kernel copies it page by page, and a process that is
-    // killed in between leaves half a line. So a line takes a whole number of blocks, and no block crosses a page.
+    // One write, so that the lines of two processes do not mix. The kernel copies it page by page, and a process that
+    // is killed in between leaves half a line. So a line takes a whole number of blocks, and no block crosses a page.
     constexpr std::size_t block = 512;
     text.resize((text.size() / block + 1) * block, ' ');
     text.back() = '\n';
