@@ -12,6 +12,12 @@ STORE ?= file
 FAULTS ?=
 SECONDS ?= 60
 SEEDS ?= 100000
+ROUNDS ?= 1000
+MATRIX ?=
+comma := ,
+URLS ?= memory file sqlite
+WAITERS ?= 10000
+GRANTS ?= 300
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 # The build folders share one cache, because paths in it are relative to the project.
@@ -25,16 +31,20 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 asan_labels := unit quick conformance
 tsan_labels := unit conformance
 
+# Servers of other versions that a test run asks, too: the tests called conformance_NAME. `make matrix` asks many more.
+other_servers := valkey8 etcd35
+
 # A sanitizer makes everything several times slower; it looks for other things than rare timings.
 SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long sanitize bench torture mutants model fuzz simulate lint format install clean
+.PHONY: help build run test test-long migrate-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format
+.PHONY: install clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## Build the command: build/bin/holdfast
 	@scripts/install-packages.sh build
@@ -56,6 +66,7 @@ test: packages ## Run every test, also under ASan, UBSan and TSan
 
 packages:
 	@scripts/install-packages.sh build test lint bench
+	@scripts/matrix-servers.sh $(other_servers) >/dev/null
 
 # With the benchmarks, so that they cannot rot between measurements.
 build-release:
@@ -88,12 +99,32 @@ torture: ## Torture a store with the faults of a seed: STORE=file FAULTS=kill,st
 	@cmake --build build --target torture
 	@build/bin/torture --store $(STORE) --faults "$(FAULTS)" --seconds $(SECONDS) --seed $(SEED)
 
+chain-campaign: ## Kill and stop the two processes of run, on sqlite or postgres: STORE=sqlite ROUNDS=1000 SEED=1
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target chain_test
+	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(ROUNDS) / 8 }') HOLDFAST_SEED=$(SEED) \
+	  build/bin/chain_test --gtest_filter='*/$(if $(filter file,$(STORE)),sqlite,$(STORE))' --gtest_brief=1
+
+matrix: ## Run conformance and torture on the servers that people run: MATRIX=valkey8,mysql9 SECONDS=60 SEED=1
+	@scripts/install-packages.sh build test matrix
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target store_conformance_test postgres_failover_test redis_cluster_test torture
+	@scripts/matrix.sh build $(SECONDS) $(SEED) $(subst $(comma), ,$(MATRIX))
+
 test-long: ## Run the process tests longer, from a random seed: SCALE=10 SEED=...
 	@scripts/install-packages.sh build test
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --label-regex '^process$$' --timeout 86400
+
+migrate-long: ## Migrations of two processes at once, and killed at random points: SCALE=100 SEED=...
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build
+	@echo "SCALE=$(SCALE) SEED=$(SEED)"
+	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^migrate_test$$' --timeout 86400
 
 mutants: ## Plant known bugs one by one and check that a test finds each
 	@scripts/install-packages.sh build test
@@ -114,6 +145,12 @@ simulate: ## Play simulated weather from random seeds: SEEDS=100000 SEED=...
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build --target simulate
 	@build/bin/simulate --seeds $(SEEDS) --from $(SEED)
+
+waiters: ## Put 10,000 waiters of one process on one lock: URLS='memory file sqlite' WAITERS=10000 GRANTS=300
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target waiters
+	@build/bin/waiters --waiters $(WAITERS) --grants $(GRANTS) $(URLS)
 
 bench: ## Measure, beside what people would use instead: BENCH=P1,P9 BENCH_GROWTH=1000000
 	@BENCH=$(BENCH) scripts/bench.sh

@@ -1,6 +1,6 @@
 # holdfast::holdfast, what users link: one archive with everything but the command. The folders stay targets
 # of their own inside the project, so that each link follows an arrow of docs/ARCHITECTURE.md.
-set(holdfast_folders values kernel base store_memory store_file store_sqlite open client)
+set(holdfast_folders values kernel base sql_session sql_sqlite sql store_common store_memory store_file store_sqlite open client guard_sql)
 
 list(TRANSFORM holdfast_folders REPLACE "(.+)" "$<TARGET_OBJECTS:holdfast_\\1>" OUTPUT_VARIABLE holdfast_objects)
 find_package(SQLite3 REQUIRED)

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the groups that are named, and only those that are missing.
-# usage: scripts/install-packages.sh build|test|lint|bench|peers|model|fuzz...
+# usage: scripts/install-packages.sh build|test|lint|bench|peers|matrix|model|fuzz...
 set -euo pipefail
 
 packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build ccache pkg-config libfmt-dev libtomlplusplus-dev libboost1.81-dev libsqlite3-dev libpq-dev libmariadb-dev libhiredis-dev libcurl4-openssl-dev libnghttp2-dev libssl-dev ;;
-    test) echo libgtest-dev libgmock-dev librapidcheck-dev strace faketime postgresql-15 mariadb-server-core mariadb-client-core redis-server etcd-server pgbouncer zsh ;;
+    test) echo libgtest-dev libgmock-dev librapidcheck-dev strace faketime postgresql-15 mariadb-server-core mariadb-client-core redis-server etcd-server pgbouncer sqlite3 zsh ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
     bench) echo libbenchmark-dev valgrind postgresql-15 mariadb-server-core mariadb-client-core redis-server redis-tools etcd-server ;;
     # A machine may have Node.js from somewhere else, with an npm that is no package.
     peers) echo golang-go golang-etcd-server-dev python3-redis "$(command -v npm >/dev/null || echo nodejs npm)" ;;
+    matrix) command -v npm >/dev/null || echo nodejs npm ;;
     model) echo spin gcc ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
     *)
-      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, peers, model and fuzz" >&2
+      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, peers, matrix, model and fuzz" >&2
       exit 64
       ;;
   esac

@@ -10,7 +10,7 @@
 
 namespace holdfast::bench {
 
-/// Somebody who takes locks and gives them back. Used by one thread.
+/// A client that takes and releases locks. Used by one thread.
 class Client {
 public:
     Client() = default;

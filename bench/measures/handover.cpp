@@ -29,7 +29,7 @@ std::vector<Held> holds_in(const std::string& file) {
     return holds;
 }
 
-/// Which one of all holds was that of who asked then, counted from one.
+/// The number of the requester's hold among all holds, counted from one.
 long place_of(std::int64_t asked, const std::string& file) {
     const auto holds = holds_in(file);
     return std::ranges::find(holds, asked, &Held::asked) - holds.begin() + 1;

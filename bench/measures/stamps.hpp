@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// What those do who hand a lock over to each other, be it in a call or in a command of their own.
+/// Processes or threads that hand a lock over to each other, in a call or in a command of their own.
 namespace holdfast::bench {
 
 /// For how long each holds the lock: long enough for all others to be in line.
@@ -33,8 +33,8 @@ inline long holds_begun(const std::string& stamps) {
     return stat(begun_beside(stamps).c_str(), &file) == 0 ? static_cast<long>(file.st_size) : 0;
 }
 
-/// Who has given the lock back as the `count`th stays away until the next one holds it: who comes back while it is
-/// being handed over would take it in passing where there is no line, and the others' waiting would not be seen. Not
+/// The client with the `count`th release stays away until the next one holds the lock: a client that returns while it
+/// is being handed over would take it in passing where there is no line, and the others' waiting would not be seen. Not
 /// for ever, since there may be nobody else.
 inline void stay_away(const std::string& stamps, long count) {
     for (int i = 0; i < 500 && holds_begun(stamps) <= count; ++i) sleep_ns(500'000);

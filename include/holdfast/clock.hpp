@@ -8,7 +8,8 @@
 
 namespace holdfast {
 
-/// Milliseconds of UTC, the resolution of everything that Holdfast stores or prints.
+/// Milliseconds of UTC, the resolution of everything that Holdfast stores or prints. Of whose clock, the comment of
+/// each field says: two hosts' clocks are never compared.
 using Instant = std::chrono::sys_time<std::chrono::milliseconds>;
 
 /// Marks time points of CLOCK_BOOTTIME, which neither jumps nor stops in suspend. It means nothing on
@@ -22,11 +23,14 @@ struct BootClock {
 };
 using Boottime = BootClock::time_point;
 
-/// `2026-11-15T14:02:11.042Z`.
+/// For people and JSON: `2026-11-15T14:02:11.042Z`.
 [[nodiscard]] std::string to_rfc3339(Instant instant);
 
 /// The time as a host tells it. Passed in wherever time is needed, so that a test can let it pass, step
 /// it back, or reboot. May be called from any thread.
+///
+/// A program needs one only for tests: everything defaults to `host_clock()`. A clock that is passed to a store must
+/// outlive the store and everything that is held on it.
 class Clock {
 public:
     virtual ~Clock() = default;
@@ -48,7 +52,8 @@ public:
 /// The clock of this host. Lives for ever.
 [[nodiscard]] const Clock& host_clock();
 
-/// A clock that moves only when told to.
+/// A clock that moves only when told to, for tests. Leases, deadlines and waits follow it; what must end although
+/// nobody moves it, such as a call to a server that says nothing, also has a limit in real time.
 class ManualClock final : public Clock {
 public:
     explicit ManualClock(Instant wall = Instant{std::chrono::milliseconds{1'700'000'000'000}});
@@ -72,6 +77,9 @@ private:
 };
 
 /// When a call gives up, on the caller's boot time. A value: it is compared with a clock, not bound to one.
+///
+/// A point in time and not a length, so that it can be handed down through several calls without growing. It counts
+/// time in which the host was suspended.
 struct Deadline {
     Boottime at = Boottime::max();
 

@@ -16,6 +16,10 @@ struct LockStatus;
 /// Every way a call can end without success. `lock_conflict` is `E_LOCK_CONFLICT` in HTTP, CLI and
 /// logs; a number never changes its meaning and is never used again.
 ///
+/// A code exists only if a caller would act differently on it; its comment says how. Three endings must be kept apart,
+/// and no layer turns one into another: a request was refused (`lock_conflict`, `lock_expired`, …: nothing changed), it
+/// never reached the store (`store_unavailable`: nothing changed), or nobody knows (`outcome_unknown`).
+///
 /// The row of each code (exit status, HTTP status, meaning) is in `error_table()`, which is the one
 /// place to look it up; `docs/reference/errors.md` is held to that table by a test.
 enum class Errc : std::uint16_t {
@@ -41,6 +45,7 @@ enum class Errc : std::uint16_t {
     audit_chain_broken = 20,       ///< The audit log was altered or cut. Find out by whom.
     payload_hash_mismatch = 21,    ///< Stored content is not what was stored. Restore it.
     record_corrupt = 22,           ///< A stored record cannot be read. The lock stays blocked until it is repaired.
+    migration_failed = 23,         ///< A migration cannot be read, or the database refused it. Correct the file.
 };
 
 /// What users see of one code.
@@ -55,20 +60,28 @@ struct ErrorRow {
 /// All codes, in the order of the documentation.
 [[nodiscard]] std::span<const ErrorRow> error_table();
 
-/// The row of `code`.
+/// The row of `code`. Every code has one.
 [[nodiscard]] const ErrorRow& row_of(Errc code);
 
-/// A call that did not succeed. Programs read `code`, people read `message`.
+/// A call that did not succeed. Programs read `code`, people read `message`: its words may change at any time.
+///
+/// A message may repeat what other users wrote (names, holders, reasons), so it is escaped before it is shown on a
+/// terminal. It never contains a password or a lease key.
 struct Error {
     Errc code;
     std::string message;  ///< Who, since when, what to do next. Never a secret.
     /// The lock as it stood when the call was refused, where that helps: on a conflict, who is there.
     /// Shared because errors are copied freely, and `LockStatus` is not known to this header.
     std::shared_ptr<const LockStatus> holder = nullptr;
+    /// When asking again may help: on a conflict, until the lease ends. Not a promise.
     std::optional<std::chrono::milliseconds> retry_after = std::nullopt;
     std::string hint = {};  ///< What to do next, where the code alone does not tell.
+    /// With `store_unavailable`: the server was reached, and what this Store object knew there was removed or is
+    /// another store now. Its leases are lost, which a store that is merely away does not mean.
+    bool store_is_lost = false;
 };
 
+/// A value, or why there is none. Refusals are values, not exceptions: Holdfast throws nothing of its own.
 template <class T>
 using Result = std::expected<T, Error>;
 

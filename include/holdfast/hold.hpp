@@ -17,6 +17,20 @@
 #include <utility>
 #include <vector>
 
+/// Holding locks: wait, hold, renew in the background, hear of a loss, let go.
+///
+/// Threads. All holds of this process on one `Store` object share a few threads: one decides what is due, others call
+/// the store and the user's code. A call that hangs, an observer or a stop callback that blocks, delays neither the
+/// renewals nor the loss of another hold. Holds on different store objects share nothing. The threads start with the
+/// first hold that is renewed and end with the last one.
+///
+/// What is promised: as long as `Hold::lost()` is not asked to stop and `Hold::deadline()` has not passed, the store
+/// lets nobody else have the lock, unless somebody takes it away: `Break`, `Answer` and `Transfer` end a lease at once.
+/// After its first second a hold subscribes to that, with one thread for all holds on a store, and `lost()` is asked to
+/// stop as soon as the store reports it: at once if it pushes, within a second otherwise (`StoreProperties::pushes`).
+/// While the store cannot be reached it reports nothing, and the deadline counts. What is not promised: that a process
+/// which is paused notices in time. Whatever must not happen after a loss needs the token at the resource, see
+/// `Hold::token`.
 namespace holdfast {
 
 namespace client {
@@ -25,20 +39,21 @@ class JoinedLease;
 
 /// What an observer hears of a hold.
 enum class HoldEventKind {
-    acquiring,
-    blocked,
-    acquired,
-    renewed,
-    released,
-    expired,
-    stolen,
-    broken,
-    transferred,
-    lost
+    acquiring,    ///< It is about to be asked for.
+    blocked,      ///< It is not to be had yet: `cause` says why. May come several times.
+    acquired,     ///< Granted.
+    renewed,      ///< Each time that a renewal succeeded.
+    released,     ///< Given back; or not, and `cause` says why.
+    expired,      ///< Lost, because it could not be renewed in time or the store called it expired.
+    stolen,       ///< Lost: it had run out, and somebody took it.
+    broken,       ///< Lost: somebody took it away.
+    transferred,  ///< Lost: it was handed to somebody else.
+    lost,         ///< Follows each of the four above.
 };
-/// `lock:acquired`.
+/// The name in logs: `lock:acquired`.
 [[nodiscard]] std::string_view name_of(HoldEventKind kind);
 
+/// One thing that an observer hears.
 struct HoldEvent {
     HoldEventKind kind;
     LockName name;
@@ -48,17 +63,18 @@ struct HoldEvent {
 
 enum class Growth { linear, exponential };
 
-/// Trying again without a place in the queue, for callers that must not wait in line.
+/// Asking again without a place in the queue, for callers that must not queue up. The pauses have jitter.
 struct Retry {
-    unsigned attempts = 0;  ///< After the first.
-    std::chrono::milliseconds pause{500};
-    Growth growth = Growth::exponential;
+    unsigned attempts = 0;                 ///< After the first.
+    std::chrono::milliseconds pause{500};  ///< Before the second attempt, at most.
+    Growth growth = Growth::exponential;   ///< Of the pause, from attempt to attempt.
 };
 
 /// From when on the lease is renewed in the background.
 enum class RenewFrom {
     the_grant,
-    the_call,  ///< Of `start_renewing`. For who may be done long before the first renewal is due.
+    /// Of `start_renewing`. No thread is started before. For callers that may be done long before the first renewal.
+    the_call,
 };
 
 /// How to wait, hold and renew. Everything has a default.
@@ -66,12 +82,12 @@ struct HoldOptions {
     static constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
     Holder holder = Holder::this_process();
-    std::string operation{};
-    std::string reason{};
-    Ttl ttl = *Ttl::of(std::chrono::seconds{30});
-    std::optional<std::chrono::milliseconds> max_hold{};
-    std::vector<LockName> unless_held{};
-    std::map<std::string, std::string> meta{};
+    std::string operation{};                              ///< What the lock is held for. Shown to others.
+    std::string reason{};                                 ///< Kept in the audit log.
+    Ttl ttl = *Ttl::of(std::chrono::seconds{30});         ///< Each renewal makes the lease last so long again.
+    std::optional<std::chrono::milliseconds> max_hold{};  ///< No renewal goes beyond this, counted from the grant.
+    std::vector<LockName> unless_held{};                  ///< Refused while one of these is held.
+    std::map<std::string, std::string> meta{};            ///< Shown with the lease, not interpreted.
 
     std::chrono::milliseconds wait{0};  ///< In the fair queue. 0: refused at once.
     Retry retry{};                      ///< Only without `wait`.
@@ -82,42 +98,50 @@ struct HoldOptions {
     RenewFrom renew_from = RenewFrom::the_grant;
     std::chrono::milliseconds time_to_stop{0};  ///< How long before the end of the lease the work must begin to end.
 
-    /// Called from the caller's thread while it acquires and releases, and from the renewing thread in
-    /// between. Must not throw, and must not call the hold's `release`.
+    /// Called on the caller's thread while it acquires and releases, and on a thread of the library in between. For one
+    /// hold never twice at once, and in the order of the events; but at the same time as its stop callbacks, or as the
+    /// observer of another hold. It may block: the hold is renewed meanwhile, and later events wait.
+    ///
+    /// Must not throw. Must not release, abandon or destroy its own hold, which waits for it; other holds it may.
     std::function<void(const HoldEvent&)> observer{};
 
-    const Clock* clock = &host_clock();  ///< Must outlive the hold.
+    const Clock* clock = nullptr;  ///< Null: the store's. Must outlive the hold.
 };
 
 /// A lock that is held: renewed in the background, released at the end.
 ///
-/// All members may be called from any thread, except that moving and destroying need the hold alone.
-/// Once lost it stays lost: a new `hold` gets a new token.
+/// A renewal that fails is tried again while time is left. One whose outcome nobody knows counts as failed: it never
+/// makes the hold last longer. Once lost it stays lost, even if the store comes back: a new `hold` gets a new token.
+///
+/// Threads: the const members may be called from any thread, at any time. `start_renewing`, `release` and `abandon` may
+/// be called from any thread, but by one at a time. Moving and destroying need the hold alone.
 class Hold {
 public:
     Hold(Hold&&) noexcept;
     Hold& operator=(Hold&&) noexcept;
-    /// Releases, if `release` was not called. A failure goes to the observer, or to stderr if there is none.
+    /// Releases, unless `release` or `abandon` was called. A failure goes to the observer, or to stderr if there is
+    /// none. Destroying the last hold on a store waits for calls that hang, see `is_stuck`.
     ~Hold();
 
     [[nodiscard]] const LockName& name() const;
     [[nodiscard]] Store& store() const;
     [[nodiscard]] const std::optional<StoreId>& store_id() const;  ///< Of `store`, which has one by now.
-    [[nodiscard]] FencingToken token() const;
-    [[nodiscard]] const Credentials& credentials() const;
-    [[nodiscard]] const std::optional<StolenFrom>& stolen_from() const;
-    [[nodiscard]] Lease lease() const;  ///< As of the last answer.
+    [[nodiscard]] FencingToken token() const;              ///< For the resource: give it along with every write.
+    [[nodiscard]] const Credentials& credentials() const;  ///< Secret: they are enough to release it.
+    [[nodiscard]] const std::optional<StolenFrom>& stolen_from() const;  ///< Whose lease had run out, if one had.
+    [[nodiscard]] Lease lease() const;                                   ///< As of the last answer.
 
-    /// Until when the lease can be trusted, on this process's boot time. Moves with every renewal. Over
-    /// before the store lets anybody else in.
+    /// Until when the lease can be trusted, on this process's boot time. Moves with every renewal that succeeded, and
+    /// counts from before that renewal left. Over before the store lets anybody else in.
     [[nodiscard]] Boottime deadline() const;
 
-    /// Starts the renewing thread, if `renew_from` left that to the caller. Until then nobody renews and nobody notices
-    /// a loss; the deadline counts all the same. Without effect when it runs already. Not beside `release` or
-    /// `abandon`.
+    /// Begins to renew, if `renew_from` left that to the caller. Until then nobody renews and nobody hears of a loss;
+    /// the deadline counts all the same. Without effect when it is renewed already. An error if the process can have no
+    /// thread for it: the hold is as before, and the call can be repeated.
     Result<void> start_renewing();
 
-    /// Asked to stop when the hold is lost: work must end now.
+    /// Asked to stop when the hold is lost, for any reason: work must end now. Its callbacks run on a thread of the
+    /// library. One that blocks delays the callbacks that this hold got after it, and nothing of another hold.
     [[nodiscard]] std::stop_token lost() const;
     /// Why it was lost; empty while it is held. The words may become more exact shortly after the loss, when the store
     /// has told what happened.
@@ -125,15 +149,18 @@ public:
     /// What `loss` would say if the lease ran out now: `max_hold`, no renewal, or what the store said to the last try.
     [[nodiscard]] Error reason_of_expiry() const;
 
-    /// A call to the store has not returned, although its time is over. Destroying the hold waits for it, because the
-    /// store need not live longer than the hold.
+    /// A call to the store, of this or another hold on it, has not returned, although its time is over. Destroying the
+    /// last hold on the store waits for it, because the store need not live longer.
     [[nodiscard]] bool is_stuck() const;
 
-    /// Stops renewing and gives the lock back. `lock_expired` or `lock_not_held` if it was lost before;
-    /// other errors mean that the store could not be told, and the lease runs out by itself.
+    /// Stops renewing and gives the lock back. `lock_expired` or `lock_not_held` if it was lost before; other errors
+    /// mean that the store could not be told, or nobody knows whether it was, and the lease runs out by itself.
+    ///
+    /// Waits for a renewal that is under way until it is answered or given up, and for an observer or stop callback of
+    /// this hold that runs. After it has returned neither is called again. Not from the observer of this hold.
     Result<void> release();
 
-    /// Stops renewing and leaves the lease to run out.
+    /// Stops renewing and leaves the lease to run out. Waits as `release` does, and tells the store nothing.
     void abandon();
 
 private:
@@ -146,9 +173,10 @@ private:
 
 /// Takes `name` on `store` and keeps it. `store` must outlive the hold.
 ///
-/// Refused with `lock_conflict` when somebody else holds it, or the wait or the tries ran out; with
-/// `usage` when this thread waits for a lock that it holds itself, or for one that sorts before a lock
-/// it holds already: two threads that do so can wait for each other for ever.
+/// The grant counts from before the request left; one that arrives too late to be used is given back. Refused with
+/// `lock_conflict` when somebody else holds it, or the wait or the tries ran out; with `usage` when this thread waits
+/// for a lock that it holds itself, or for one that sorts before a lock it holds already: two threads that do so can
+/// wait for each other for ever.
 [[nodiscard]] Result<Hold> hold(Store& store, const LockName& name, const HoldOptions& options = {});
 
 /// Runs `work(hold)` while holding, and releases.
@@ -175,14 +203,14 @@ template <class Work>
     }
 }
 
-/// One lock of several to be held together.
+/// One lock of several to be held together. `store` must outlive the hold.
 struct HoldTarget {
     Store* store;
     LockName name;
     HoldOptions options{};
 };
 
-/// Several locks as one: all or none, lost when any is lost.
+/// Several locks as one: all or none, lost when any is lost. Threads as for `Hold`.
 class HoldGroup {
 public:
     /// In the order in which they were taken: by the stores' `store_id`s, then by name.

@@ -23,9 +23,6 @@ namespace holdfast {
 /// Whether `url` begins with the scheme of a store, or with another name of one: `postgresql:`.
 [[nodiscard]] bool has_known_scheme(std::string_view url);
 
-/// Whether the store that `url` names is a module: its driver is loaded when it is opened.
-[[nodiscard]] bool is_module(std::string_view url);
-
 /// The schemes that this build knows, for `version` and for messages.
 [[nodiscard]] std::vector<std::string_view> known_schemes();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/real_clock.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 
@@ -7,16 +8,16 @@
 
 namespace holdfast::base {
 
-/// The attempts of all threads of a store to reach its server. The more of them have failed in a row, the longer the
-/// next one waits, half a second at most, and not all equally long: a server that comes back must not meet all its
-/// clients in the same moment.
+/// The attempts of all threads of a store to reach its server. After each failure in a row the next attempt waits
+/// longer, at most half a second, with a random part: all clients of a server that comes back must not connect in the
+/// same moment.
 class Attempts {
 public:
-    /// Counts on `clock`, which is real time except in tests: a server does not come back sooner in theirs.
-    explicit Attempts(const Clock& clock = host_clock()) : clock_(clock) {}
+    /// Counts on `clock`: real time, because a server does not come back sooner under a clock that a test moves.
+    explicit Attempts(const Clock& clock = real_clock()) : clock_(clock) {}
 
-    /// Sleeps until the next attempt may be made. Fails at once if that is later than `most` from now, with what the
-    /// last attempt said: who was refused then would be refused now.
+    /// Sleeps until the next attempt may be made. Fails at once if that is later than `most` from now, with the error
+    /// of the last attempt: a login that was refused then would be refused now.
     [[nodiscard]] Result<void> wait(std::chrono::milliseconds most) const;
     void succeeded();
     void failed(Error why);

@@ -23,13 +23,13 @@ struct flock whole_file(short type) {
 
 Result<FileLock> FileLock::take(int fd, const Clock& clock, Deadline deadline) {
     // The blocking call cannot be given a deadline, and its owner may be stopped while it holds the lock.
-    // The sections are well below a millisecond, so trying again soon costs little. Who still fails after that
-    // is one of many, and a thousand that try a thousand times a second would keep the owner from finishing.
+    // The sections are well below a millisecond, so trying again soon costs little. A caller that still fails after
+    // that is one of many, and a thousand that try a thousand times a second would keep the owner from finishing.
     for (microseconds pause{20};; pause = std::min(pause * 2, microseconds{20'000})) {
         struct flock lock = whole_file(F_WRLCK);
         if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
             FileLock taken(fd);
-            // Whoever asked may have been stopped since, and counts on nothing happening after its deadline.
+            // The process may have been stopped since, and nothing may happen after its caller's deadline.
             if (deadline.passed(clock))
                 return fail(Errc::store_unavailable, "the time for this call is over; nothing was changed");
             return taken;

@@ -59,14 +59,14 @@ constexpr std::array special_file_systems{
 constexpr std::uint64_t least_free_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t least_free_files = 100;
 
-/// The place itself, or what is nearest above it: before the first use that tells where a store will be.
+/// The place itself, or before the first use the nearest folder above it that exists.
 std::filesystem::path existing(std::filesystem::path path) {
     std::error_code ignored;
     while (!std::filesystem::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
     return path;
 }
 
-/// A file without a name. A quota, and a disk that turned read-only, show only when something is written. 0, or errno.
+/// Writes a file without a name, because a quota or a disk that turned read-only shows only then. 0, or errno.
 int try_to_write(const std::string& folder) {
     const Fd file(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     // Not every file system has files without a name.
@@ -108,7 +108,7 @@ Finding free_space_in(const std::string& folder) {
     if (const int error = try_to_write(place); error != 0)
         return {"free_space", false, fmt::format("cannot write into {}: {}", place, os_message(error))};
     const std::uint64_t bytes = info.f_bavail * info.f_frsize;
-    // Some file systems make room for files as they come, and count none.
+    // Some file systems have no fixed number of files, and count none.
     const bool files_left = info.f_files == 0 || info.f_favail >= least_free_files;
     return {"free_space", bytes >= least_free_bytes && files_left,
             fmt::format("{} KiB and {} files left", bytes / 1024, info.f_favail)};

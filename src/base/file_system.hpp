@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-/// What the place where its files are means for a store. The stores that live in files ask here, so that the same
-/// place gets the same grade from all of them.
+/// The grade that a place gives to the stores in it. All stores in files ask here, so that the same place gives them
+/// the same grade.
 namespace holdfast::base {
 
 /// A kind of file system, and the best grade that a store on it can have.
 struct FileSystem {
     std::uint32_t magic;    ///< As statfs(2) gives it.
-    std::string_view name;  ///< `NFS`, `tmpfs`…; `local` for all that need no word of warning.
+    std::string_view name;  ///< `NFS`, `tmpfs`…; `local` for all others.
     Grade grade;
     std::string_view reason;  ///< Empty for grade A.
 };
@@ -31,8 +31,8 @@ struct Promise : Grading {
 
 [[nodiscard]] Promise promise_of(const std::string& path, Sync sync);
 
-/// For `doctor`: whether this user can still write into `folder`, and how much. What is written in order to find out
-/// has no name, and is gone at once.
+/// For `doctor`: whether this user can still write into `folder`, and how much. The file that is written for this has
+/// no name, and is removed at once.
 [[nodiscard]] Finding free_space_in(const std::string& folder);
 
 /// For `doctor`: whether this user may write these files and folders. Those that do not exist are passed over.

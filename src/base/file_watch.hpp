@@ -1,30 +1,38 @@
 #pragma once
 
 #include "base/fd.hpp"
-#include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 
-#include <stop_token>
 #include <string>
+#include <vector>
 
 namespace holdfast::base {
 
-/// Hears through inotify that a file or a folder's entries were touched.
+/// Hears through inotify that files, or the entries of folders, were touched. One instance, of which a user has 128,
+/// serves any number of paths.
 ///
-/// Make the watch first, then look, then wait: what happens in between is not missed.
-class FileWatch {
+/// Subscribe first, then read, then sleep: a change in between is not missed. For one thread at a time.
+class FileWatches {
 public:
     enum class Hears { changes, changes_and_reads };
 
-    /// A path that does not exist is an error of its own kind of silence, so it is `store_unavailable`.
-    [[nodiscard]] static Result<FileWatch> on(const std::string& path, Hears hears = Hears::changes);
+    /// The number of the watch: the same for the same file. `store_unavailable` for a path that does not exist.
+    [[nodiscard]] Result<int> add(const std::string& path, Hears hears = Hears::changes);
+    void remove(int watch);
 
-    /// True when something happened, false when `deadline` passed or `stop` was asked for.
-    [[nodiscard]] bool wait(const Clock& clock, Deadline deadline, const std::stop_token& stop = {});
+    struct Touched {
+        bool all = false;  ///< Too many events: some were lost.
+        std::vector<int> watches{};
+        std::vector<int> ended{};  ///< Their files were removed, so these watches are over.
+    };
+    /// Never blocks.
+    [[nodiscard]] Touched take_touched();
+
+    /// Can be read when something was touched. Negative as long as nothing is watched.
+    [[nodiscard]] int descriptor() const { return inotify_.get(); }
 
 private:
-    explicit FileWatch(Fd inotify) : inotify_(std::move(inotify)) {}
-    Fd inotify_;
+    Fd inotify_{};
 };
 
 }  // namespace holdfast::base

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-/// What makes a torn write or a flipped bit visible: every stored value lies between a mark with its
-/// length and a checksum over all of it.
+/// Detects a torn write or a flipped bit: every stored value is between a mark with its length and a checksum over all
+/// of it.
 namespace holdfast::base {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -24,8 +24,8 @@ enum class FrameKind : std::uint32_t {
 /// Kind, length, payload, CRC-32C of everything before it.
 [[nodiscard]] Bytes framed(FrameKind kind, ByteView payload);
 
-/// The payload of the frame at the start of `bytes`, which then begins behind it. Empty, and `bytes`
-/// unchanged, unless there is a complete frame of that kind with the right checksum.
+/// The payload of the frame at the start of `bytes`, which then begins after it. Empty, and `bytes` unchanged, unless
+/// there is a complete frame of that kind with the right checksum.
 [[nodiscard]] std::optional<ByteView> take_frame(FrameKind kind, ByteView& bytes);
 
 /// The payload if `bytes` is exactly one frame of that kind.
@@ -43,8 +43,7 @@ private:
     Bytes bytes_;
 };
 
-/// Reads what PayloadWriter wrote. After the first thing that does not fit everything reads as empty, and
-/// `complete()` is false.
+/// Reads what PayloadWriter wrote. After the first error everything reads as empty, and `complete()` is false.
 class PayloadReader {
 public:
     explicit PayloadReader(ByteView bytes) : rest_(bytes) {}

@@ -17,7 +17,7 @@ struct Grading {
         grade = std::max(grade, at_best);
         reasons.push_back(std::move(reason));
     }
-    /// For a grade that nothing has lowered: what it rests on.
+    /// The reason for a grade that no finding has lowered.
     void explain(std::string reason) {
         if (grade == Grade::a) reasons.push_back(std::move(reason));
     }

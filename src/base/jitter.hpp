@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
-/// Random pauses and numbers, so that clients that were in each other's way do not meet again. Not for anything secret.
+/// Random pauses and numbers, so that clients that conflicted once do not conflict again. Not for anything secret.
 namespace holdfast::base {
 
 /// A number from `least` to `most`, both included. May be called from any thread.

@@ -8,7 +8,7 @@
 namespace holdfast::base {
 
 std::string os_message(int errno_value) {
-    // What people look for, instead of the words of the C library.
+    // The common words, instead of those of the C library.
     switch (errno_value) {
         case ENOSPC: return "the disk is full";
         case EDQUOT: return "the disk quota of this user is used up";

@@ -7,7 +7,7 @@
 
 namespace holdfast::base {
 
-/// The words of `errno_value`, of a file or a folder, in English whatever the locale.
+/// `errno_value` in words, in English whatever the locale.
 [[nodiscard]] std::string os_message(int errno_value);
 
 /// An operating system call that failed before anything was changed: `denied` where permissions are the

@@ -77,7 +77,7 @@ Result<void> expect_safe_place(const std::string& folder) {
     if (!found) return std::unexpected(found.error());
     if (!*found || !S_ISDIR((*found)->mode)) return {};
     const FileFacts& facts = **found;
-    // The owner of a folder can swap what is in it, whatever the sticky bit says.
+    // The owner of a folder can replace its entries in spite of a sticky bit.
     if (auto ours = expect_owner(facts, folder, "choose a folder of your own"); !ours) return ours;
     if ((facts.mode & S_ISVTX) != 0) return {};
     if ((facts.mode & S_IWOTH) != 0)
@@ -89,5 +89,7 @@ Result<void> expect_safe_place(const std::string& folder) {
                                           facts.group));
     return {};
 }
+
+bool may_write(const std::string& path) { return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0; }
 
 }  // namespace holdfast::base

@@ -7,8 +7,8 @@
 #include <string>
 #include <sys/types.h>
 
-/// Whether another user could change a store behind our back. Every store that lives in files asks here, so that all
-/// of them refuse the same: with `store_unsafe`, and with words that say what to do.
+/// Whether another user could change a store. All stores in files ask here, so that they refuse the same cases, with
+/// `store_unsafe` and a message that says what to do.
 namespace holdfast::base {
 
 /// What the kernel knows about a file or a folder.
@@ -34,9 +34,12 @@ struct FileFacts {
 /// A folder of ours or of root's in which nobody else can make, rename or remove anything.
 [[nodiscard]] Result<void> expect_our_folder(const FileFacts& facts, const std::string& path);
 
-/// The folder that a store lies in. Nobody else may be able to take the store away, because whoever comes next would
-/// make an empty one. A sticky bit is enough, and so is a group that is the owner's alone. A folder that does not exist
-/// is not refused.
+/// The folder that a store lies in. No other user may be able to remove the store, because the next process would
+/// create an empty one. A sticky bit is enough, and so is a group that is the owner's alone. A folder that does not
+/// exist is not refused.
 [[nodiscard]] Result<void> expect_safe_place(const std::string& folder);
+
+/// Whether this process may change what is at `path`: it has the right to, and the file system takes changes.
+[[nodiscard]] bool may_write(const std::string& path);
 
 }  // namespace holdfast::base

@@ -7,8 +7,8 @@
 
 namespace holdfast::base {
 
-/// Gives what was just made under `name` in the folder `parent` the rights `mode`, of which the umask may have taken
-/// some away: without them not even its owner can use it. What has them already is left alone. `shown` is for errors.
+/// Sets the mode of a new file or folder `name` in the folder `parent`, because the umask may have removed bits that
+/// its owner needs. Does nothing if the mode is right. `shown` is for errors.
 [[nodiscard]] Result<void> set_private_mode(int parent, const std::string& name, mode_t mode, const std::string& shown);
 
 /// The same, for a path.

@@ -51,7 +51,7 @@ Result<Server::Endpoint> endpoint_in(std::string_view text) {
     return endpoint;
 }
 
-/// Others are not repeated in errors: in a password with a ? that was not escaped, one could be a part of it.
+/// Other names are not repeated in errors: if a password has a ? that was not escaped, they could be a part of it.
 bool is_parameter(std::string_view text) {
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
 }
@@ -153,7 +153,7 @@ Result<void> Url::expect_no_parameters() const {
 
 std::string Url::redacted() const {
     if (!has_authority) return scheme + ":" + place;
-    // The last @, also behind a slash: a password with a slash that was not escaped must not show either.
+    // The last @, also after a slash: a password with a slash that was not escaped must not be shown either.
     const auto at = written.rfind('@');
     return scheme + "://" + (at == std::string::npos ? written : written.substr(at + 1));
 }

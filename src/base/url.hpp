@@ -22,7 +22,7 @@ struct Server {
     std::optional<std::string> user;
     std::optional<std::string> password;
     std::vector<Endpoint> endpoints;  ///< At least one, each with a host.
-    std::string path;                 ///< What follows the `/` behind them.
+    std::string path;                 ///< The text after the `/` that follows them.
 };
 
 /// A store's address, split. `sqlite:///abs/file.db?sync=off` has the scheme `sqlite`, the place
@@ -30,9 +30,10 @@ struct Server {
 /// everything between `//` and `?`.
 struct Url {
     std::string scheme;
-    std::string place;           ///< Percent-decoded.
-    std::string written;         ///< The place, not decoded: only here a `:` in a password differs from one behind it.
-    bool has_authority = false;  ///< Written with `//` and something other than a third `/`.
+    std::string place;    ///< Percent-decoded.
+    std::string written;  ///< The place, not decoded: only here an escaped `:` in a password can be told from the one
+                          ///< after the user.
+    bool has_authority = false;                     ///< Written with `//` and something other than a third `/`.
     std::map<std::string, std::string> parameters;  ///< Percent-decoded.
 
     /// Refused with `usage`. The message never repeats the text, which may hold a password.
@@ -47,7 +48,7 @@ struct Url {
     /// Removes `name` and says whether it was `on` (default: `fallback`). Anything but `on` and `off` is `usage`.
     [[nodiscard]] Result<bool> take_switch(const std::string& name, bool fallback);
 
-    /// `usage` if parameters are left that nobody took: a misspelt one must not be ignored.
+    /// Refused with `usage` if parameters are left that were not taken: a misspelt one must not be ignored.
     [[nodiscard]] Result<void> expect_no_parameters() const;
 
     /// For people: the scheme and the place, without what could be a password.

@@ -3,6 +3,7 @@
 #include "cli/join.hpp"
 #include "cli/report.hpp"
 #include "cli/signals.hpp"
+#include "cli/waiting_notice.hpp"
 #include "client/limits.hpp"
 #include "client/waiter.hpp"
 #include "values/text.hpp"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 namespace holdfast::cli {
 namespace {
@@ -35,38 +35,35 @@ Result<std::optional<int>> join_outer(Context& context, const LockName& name, co
     return *printed;
 }
 
-/// Says who is in the way, once for each of them.
-std::function<void(const Error&)> tell_waiting(const Context& context) {
-    return [&context, seen = std::string()](const Error& conflict) mutable {
-        const auto& lock = conflict.holder;
-        const std::string now = lock && lock->lease ? lock->lease->lock_id.text() : "";
-        if (now == seen) return;
-        seen = now;
-        context.out.note("waiting: " + printable(conflict.message));
-    };
+int stopped_by_signal(Context& context, const LockName& name, const StopOnSignal& signals) {
+    const Error left{Errc::lock_conflict,
+                     fmt::format("stopped by a signal while waiting for {}; the place in the queue is given up",
+                                 printable(name.text()))};
+    report(left, context.out, context.info(), &context.settings);
+    return signals.exit_status();
 }
 
 Result<int> acquire_waiting(Context& context, const Acquire& request, milliseconds wait) {
     if (auto error = client::beyond_limits(request)) return std::unexpected(std::move(*error));
     const StopOnSignal signals;
+    WaitingNotice notice(context.out, context.clock);
+    const Deadline until = Deadline::in(context.clock, wait);
+    context.wait_for_stores({until, signals.token(), [&notice](const Error& why) { notice.show_away(why); }});
     const auto store = context.store();
+    if (!store && signals.signal() != 0) return stopped_by_signal(context, request.name, signals);
     if (!store) return std::unexpected(store.error());
-    client::Patience patience{Deadline::in(context.clock, wait), signals.token(), {}};
-    if (!context.out.style().json) patience.blocked = tell_waiting(context);
+    const client::Patience patience{until, signals.token(),
+                                    [&](const Error& conflict) { notice.show(conflict, **store, request.name); }};
     const auto granted = client::acquire_in_turn(**store, request, context.clock, patience);
     if (signals.signal() == 0) {
         if (!granted) return std::unexpected(granted.error());
         return hand_over(context, *granted, granted->as);
     }
-    // Whoever asked is gone. A grant that came in the same moment is given back.
+    // The wait was interrupted. A grant that arrived in the same moment is released.
     if (granted)
         if (auto cancelled = context.apply(Cancel{request.name, granted->as}); !cancelled)
             return std::unexpected(cancelled.error());
-    const Error left{Errc::lock_conflict,
-                     fmt::format("stopped by a signal while waiting for {}; the place in the queue is given up",
-                                 printable(request.name.text()))};
-    report(left, context.out, context.info(), &context.settings);
-    return signals.exit_status();
+    return stopped_by_signal(context, request.name, signals);
 }
 
 Result<int> run(Context& context) {
@@ -74,26 +71,27 @@ Result<int> run(Context& context) {
     if (!name) return std::unexpected(name.error());
     const auto terms = context.settings.terms_for(*name);
     if (!terms) return std::unexpected(terms.error());
-    const Acquire request = acquire_request(context, *name, *terms);
+    const auto request = acquire_request(context, *name, *terms);
+    if (!request) return std::unexpected(request.error());
 
     const auto joined = join_outer(context, *name, *terms);
     if (!joined) return std::unexpected(joined.error());
     if (*joined) return **joined;
 
-    if (terms->wait > milliseconds{0}) return acquire_waiting(context, request, terms->wait);
-    const auto granted = context.apply(request);
+    if (terms->wait > milliseconds{0}) return acquire_waiting(context, *request, terms->wait);
+    const auto granted = context.apply(*request);
     if (!granted) return std::unexpected(granted.error());
-    return hand_over(context, *granted, request.as);
+    return hand_over(context, *granted, request->as);
 }
 
 constexpr std::array one_name{Word{"NAME"}};
-constexpr std::array acquire_options{opt::ttl,       opt::wait,        opt::no_wait, opt::max_hold,
-                                     opt::operation, opt::reason,      opt::holder,  opt::user,
-                                     opt::session,   opt::unless_held, opt::if_held, opt::format};
+constexpr std::array acquire_options{opt::ttl,    opt::wait,    opt::no_wait, opt::max_hold, opt::operation,
+                                     opt::reason, opt::holder,  opt::user,    opt::session,  opt::unless_held,
+                                     opt::meta,   opt::if_held, opt::format};
 
-constexpr Option hold_for{"for", '\0', Takes::one, "D", "How long to hold.", "", "", From::environment};
-constexpr std::array hold_options{hold_for,     opt::reason,      opt::operation, opt::holder, opt::user,
-                                  opt::session, opt::unless_held, opt::if_held,   opt::format};
+constexpr Option hold_for{{"for", Takes::one, "", "", From::environment}, '\0', "D", "How long to hold."};
+constexpr std::array hold_options{hold_for,  opt::wait,    opt::no_wait,     opt::reason, opt::operation, opt::holder,
+                                  opt::user, opt::session, opt::unless_held, opt::meta,   opt::if_held,   opt::format};
 
 Result<int> run_hold(Context& context) {
     const auto name = context.name();
@@ -105,15 +103,19 @@ Result<int> run_hold(Context& context) {
     if (!time) return std::unexpected(time.error());
     auto excluded = context.settings.names(opt::unless_held);
     if (!excluded) return std::unexpected(excluded.error());
-    // A policy's times are for those who work under the lock; what excludes it excludes an operator's hold, too.
+    // A policy's times are meant for work under the lock; the locks that exclude it exclude an operator's hold, too.
     const auto policy = context.settings.terms_for(*name, {.unless_held = std::move(*excluded)});
     if (!policy) return std::unexpected(policy.error());
     client::Terms terms{*time};
     terms.unless_held = policy->unless_held;
-    const Acquire request = acquire_request(context, *name, terms);
-    const auto granted = context.apply(request);
+    const auto wait = context.settings.wait();
+    if (!wait) return std::unexpected(wait.error());
+    const auto request = acquire_request(context, *name, terms);
+    if (!request) return std::unexpected(request.error());
+    if (*wait > milliseconds{0}) return acquire_waiting(context, *request, *wait);
+    const auto granted = context.apply(*request);
     if (!granted) return std::unexpected(granted.error());
-    return hand_over(context, *granted, request.as);
+    return hand_over(context, *granted, request->as);
 }
 
 }  // namespace
@@ -140,6 +142,7 @@ constinit const Command hold_command{
     "",
     "Hold a lock for maintenance, without a command to run",
     "Takes the lock NAME for the time that --for says, so that nobody else can work, and says why. "
+    "With --wait it waits in line for those who work now. "
     "End it early with the lease that it prints, or with holdfast unlock.\n\n"
     "Example: holdfast hold deploy/prod --for 2h --reason \"database upgrade\"",
     one_name,

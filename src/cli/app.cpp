@@ -2,11 +2,12 @@
 
 #include "base/os_error.hpp"
 #include "cli/context.hpp"
-#include "cli/places.hpp"
 #include "cli/process_list.hpp"
 #include "cli/report.hpp"
 #include "cli/startup.hpp"
+#include "config/places.hpp"
 #include "holdfast/open.hpp"
+#include "stores/open_store.hpp"
 #include "values/text.hpp"
 #include "values/users.hpp"
 
@@ -14,10 +15,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <exception>
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace holdfast::cli {
@@ -26,26 +29,53 @@ namespace {
 constexpr int failed = 125;
 constexpr int broken_pipe = 128 + SIGPIPE;
 
+/// The width of the terminal on standard output; COLUMNS counts more, as for other programs. 0 where nobody knows.
+std::size_t columns_of_terminal() {
+    if (const auto set = config::variable("COLUMNS")) {
+        std::size_t columns = 0;
+        const auto [end, error] = std::from_chars(set->data(), set->data() + set->size(), columns);
+        if (error == std::errc{} && end == set->data() + set->size()) return columns;
+    }
+    winsize size{};
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 Style plain_style(bool json, bool shell) {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
-    return {.json = json, .shell = shell && !json, .terminal = terminal, .colour = terminal && !variable("NO_COLOR")};
+    return {.json = json,
+            .shell = shell && !json,
+            .terminal = terminal,
+            .colour = terminal && !config::variable("NO_COLOR"),
+            .columns = terminal ? columns_of_terminal() : 0};
+}
+
+/// Whether --format comes from a source of higher rank than --json: the command line, the environment, the file. A
+/// script that evaluates `--format sh` must not get JSON because of an exported variable.
+bool format_decides(const Settings& settings) {
+    if (!settings.given(opt::format) || settings.on_command_line(opt::json)) return false;
+    return settings.on_command_line(opt::format) || !settings.in_environment(opt::json);
 }
 
 Style style_of(const Settings& settings) {
     const std::string format = settings.given(opt::format) ? settings.text(opt::format) : "";
-    Style style = plain_style(settings.on(opt::json) || format == "json", format == "sh");
+    const bool json = settings.on(opt::json) && !format_decides(settings);
+    Style style = plain_style(json || format == "json", format == "sh");
     style.quiet = settings.on(opt::quiet);
     style.verbose = settings.on(opt::verbose);
     style.colour = style.colour && !settings.on(opt::no_color);
     return style;
 }
 
-/// Goes on as `successor` where shared libraries are needed: the driver of a server, or the name services that know a
-/// user who is in no file. An error if it must, and cannot; without a user's name there is still the number.
-std::optional<Error> succeed(Successor successor, const std::vector<std::string>& args, const Settings& settings) {
+/// The driver of a server needs shared libraries, and so do the name services that know a user who is in no file. An
+/// error if the full program is needed for the store and cannot be run; a user without a name is shown by number.
+std::optional<Error> exec_full_program_if_needed(ExecFullProgram exec_full_program,
+                                                 const std::vector<std::string>& args, const Settings& settings) {
+    if (exec_full_program == nullptr) return std::nullopt;
     const auto urls = settings.store_urls();
-    if (urls && std::ranges::any_of(*urls, is_module)) return successor(args);
-    if (!local_user_name(geteuid())) (void)successor(args);
+    if (urls && std::ranges::any_of(*urls, stores::is_module)) return exec_full_program(args);
+    for (const Option& names_database : {opt::database, opt::fence})
+        if (std::ranges::any_of(settings.texts(names_database), stores::is_module)) return exec_full_program(args);
+    if (!local_user_name(geteuid())) (void)exec_full_program(args);
     return std::nullopt;
 }
 
@@ -76,7 +106,7 @@ int carry_out(CommandLine line, Settings settings, const Clock& clock) {
     const Error& error = status.error();
     const int exit = exit_status(error, context.settings);
     if (exit == 0 && !out.style().json) {
-        if (out.tells_success()) out.note("holdfast: skipped: " + printable(error.message));
+        note_skipped(out, error);
         return finish(out, exit);
     }
     report(error, out, context.info(), &context.settings);
@@ -85,29 +115,28 @@ int carry_out(CommandLine line, Settings settings, const Clock& clock) {
 
 }  // namespace
 
-int run(int argc, char** argv, Successor successor) {
+int run(int argc, char** argv, ExecFullProgram exec_full_program) {
     // The threads of a command hardly allocate, and an arena for each costs more than all of that.
     mallopt(M_ARENA_MAX, 1);
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     hide_secrets({argv + 1, argv + argc});
-    return run(arguments, host_clock(), successor);
+    return run(arguments, host_clock(), exec_full_program);
 }
 
-int run(const std::vector<std::string>& args, const Clock& clock, Successor successor) {
+int run(const std::vector<std::string>& args, const Clock& clock, ExecFullProgram exec_full_program) {
     const auto prepared = prepare_process();
     Output plain(plain_style(wants_json(args), wants_shell(args)));
     try {
         if (!prepared) return refuse(prepared.error(), plain, row_of(prepared.error().code).exit_status);
         auto line = parse(args);
         if (!line) return refuse(line.error(), plain, row_of(line.error().code).exit_status);
-        auto settings = Settings::settle(*line);
+        auto settings = settle(*line);
         if (!settings) return refuse(settings.error(), plain, row_of(settings.error().code).exit_status);
-        if (successor != nullptr)
-            if (const auto error = succeed(successor, args, *settings))
-                return refuse(*error, plain, row_of(error->code).exit_status);
+        if (const auto error = exec_full_program_if_needed(exec_full_program, args, *settings))
+            return refuse(*error, plain, row_of(error->code).exit_status);
         return carry_out(std::move(*line), std::move(*settings), clock);
     } catch (const std::exception& error) {
-        // A library's exception that nobody expected. What was being done may or may not have happened.
+        // An unexpected exception of a library. The outcome of the command is unknown.
         return refuse({Errc::outcome_unknown, fmt::format("holdfast failed: {}", printable(error.what()))}, plain,
                       failed);
     }

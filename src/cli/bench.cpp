@@ -15,30 +15,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Option clients{"clients", '\0', Takes::one, "N", "How many clients at once, beside the run with one.", "8"};
-constexpr Option time{"time", '\0', Takes::one, "D", "How long each of the three measurements takes.", "3s"};
+constexpr Option clients{{"clients", Takes::one, "8"}, '\0', "N", "How many clients at once, beside the run with one."};
+constexpr Option time{{"time", Takes::one, "3s"}, '\0', "D", "How long each of the three measurements takes."};
 constexpr std::array bench_options{clients, time};
 constexpr unsigned most_clients = 1000;
-
-json::Value to_json(const Spread& spread) {
-    const auto number = [](std::chrono::microseconds time_taken) { return json::Value::number(time_taken.count()); };
-    return json::Object()
-        .set("count", json::Value::number(spread.count))
-        .set("p50_us", number(spread.p50))
-        .set("p90_us", number(spread.p90))
-        .set("p99_us", number(spread.p99))
-        .set("max_us", number(spread.longest))
-        .done();
-}
-
-json::Value to_json(const Pairs& pairs, std::uint64_t client_count) {
-    return json::Object()
-        .set("clients", json::Value::number(client_count))
-        .set("pairs_per_second", json::Value::number(pairs.per_second))
-        .set("acquire", to_json(pairs.acquire))
-        .set("release", to_json(pairs.release))
-        .done();
-}
 
 Row to_row(const std::string& what, const std::string& rate, const Spread& spread) {
     const auto ms = [](std::chrono::microseconds time_taken) {
@@ -76,13 +56,7 @@ Result<int> run_bench(Context& context) {
     const StoreInfo info = context.info().value_or(StoreInfo{});
     Output& out = context.out;
     if (out.style().json) {
-        out.document(json::Object()
-                         .set("store", json::Value::text(info.url))
-                         .set("grade", json::Value::text(name_of(info.grade)))
-                         .set("one", to_json(*one, 1))
-                         .set("many", to_json(*many, *count))
-                         .set("handover", to_json(*handover))
-                         .done());
+        out.document(json::measured(info, {*one, *count, *many, *handover}).done());
         return 0;
     }
     out.line(fmt::format("{}: grade {}", printable(info.url), name_of(info.grade)));

@@ -28,8 +28,7 @@ Entry entry_of(const Command& command, std::string_view name) {
     const auto space = name.find(' ');
     Entry entry{name.substr(0, space), space == std::string_view::npos ? "" : name.substr(space + 1), command.summary};
     entry.flags = flags_of(command);
-    if (!command.words.empty())
-        entry.choices = spaced(choices_of({.name = "", .choices = command.words.front().choices}));
+    if (!command.words.empty()) entry.choices = spaced(config::split_choices(command.words.front().choices));
     return entry;
 }
 
@@ -82,8 +81,9 @@ std::string flags_after(std::string_view first) {
 }
 
 /// Names of held locks come from the program itself, and quietly nothing when that fails. Anybody may have chosen them,
-/// so a shell must never evaluate them: neither while it completes nor when the completed line is run.
-constexpr std::string_view held_names = "holdfast status --no-color --json=off 2>/dev/null | cut -f1";
+/// so a shell must never evaluate them: neither while it completes nor when the completed line is run. One that begins
+/// with a dash would become a flag, so it is left out.
+constexpr std::string_view held_names = "holdfast status --no-color --json=off 2>/dev/null | cut -f1 | sed '/^-/d'";
 
 /// Puts a backslash before every letter that means something to bash, whatever else surrounds it. Not printf %q, whose
 /// $'…' protects nothing where a quote is already open. Not compgen -W, which evaluates its words.

@@ -1,5 +1,6 @@
 #include "cli/context.hpp"
 
+#include "base/jitter.hpp"
 #include "client/limits.hpp"
 #include "client/repeat.hpp"
 #include "holdfast/open.hpp"
@@ -7,11 +8,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
 namespace holdfast::cli {
 namespace {
 
+constexpr std::chrono::milliseconds between_tries{500};
+
 std::string with_session(const std::string& url) {
     return url + (url.find('?') == std::string::npos ? "?" : "&") + "session=on";
+}
+
+/// A moment before the next try. False if the wait is over.
+bool pause(const StoreWait& wait, const Error& why, const Clock& clock) {
+    if (wait.stop.stop_requested() || wait.until.passed(clock)) return false;
+    if (wait.blocked) wait.blocked(why);
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any nobody;
+    nobody.wait_for(lock, wait.stop,
+                    std::min(wait.until.remaining(clock), base::random_between(between_tries / 2, between_tries)),
+                    [] { return false; });
+    return !wait.stop.stop_requested();
 }
 
 }  // namespace
@@ -45,8 +65,15 @@ Result<std::vector<Store*>> Context::stores() {
     return all;
 }
 
+void Context::work_on(const Store& store) {
+    const auto chosen = std::ranges::find(stores_, &store, &std::unique_ptr<Store>::get);
+    if (chosen != stores_.end()) std::swap(stores_.front(), *chosen);
+}
+
 Result<Store*> Context::open(const std::string& url) {
     auto opened = open_store(settings.on(opt::session) ? with_session(url) : url, clock);
+    while (!opened && opened.error().code == Errc::store_unavailable && wait_ && pause(*wait_, opened.error(), clock))
+        opened = open_store(settings.on(opt::session) ? with_session(url) : url, clock);
     if (!opened) return std::unexpected(opened.error());
     stores_.push_back(std::move(*opened));
     if (out.style().verbose) {

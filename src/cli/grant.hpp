@@ -2,12 +2,13 @@
 
 #include "cli/context.hpp"
 #include "client/policy.hpp"
+#include "json/lock.hpp"
 
 #include <string_view>
 
 namespace holdfast::cli {
 
-enum class Joined { no, yes };
+using json::Joined;
 
 /// Prints a grant together with its secret, in the way that --format and --json ask for.
 ///
@@ -17,6 +18,6 @@ enum class Joined { no, yes };
                                     Joined joined = Joined::no);
 
 /// An Acquire under `terms`, with fresh credentials and what the options say of its holder.
-[[nodiscard]] Acquire acquire_request(const Context& context, LockName name, const client::Terms& terms);
+[[nodiscard]] Result<Acquire> acquire_request(const Context& context, LockName name, const client::Terms& terms);
 
 }  // namespace holdfast::cli

@@ -1,6 +1,7 @@
 #include "cli/help.hpp"
 
 #include "cli/context.hpp"
+#include "json/store.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -46,8 +47,8 @@ std::string option_lines(const Option& option) {
     return text + wrapped(help, column) + "\n";
 }
 
-constexpr Option man{"man", '\0', Takes::nothing,    "", "Print the manual page, for: man -l -",
-                     "",    "",   From::command_line};
+constexpr Option man{
+    {"man", Takes::nothing, "", "", From::command_line}, '\0', "", "Print the manual page, for: man -l -"};
 constexpr std::array words{Word{"COMMAND", Word::Need::optional}, Word{"VERB", Word::Need::optional}};
 constexpr std::array help_options{man};
 
@@ -72,7 +73,7 @@ Result<int> run(Context& context) {
     const auto text = text_for(context);
     if (!text) return std::unexpected(text.error());
     if (context.out.style().json) {
-        context.out.document(json::Object().set("help", json::Value::text(*text)).done());
+        context.out.document(json::help(*text).done());
     } else {
         context.out.line(text->ends_with('\n') ? text->substr(0, text->size() - 1) : *text);
     }
@@ -84,7 +85,7 @@ constexpr std::array shells{Word{"SHELL", Word::Need::required, "bash|zsh|fish"}
 Result<int> run_completion(Context& context) {
     const std::string text = completion_for(context.line.words.front());
     if (context.out.style().json) {
-        context.out.document(json::Object().set("completion", json::Value::text(text)).done());
+        context.out.document(json::completion(text).done());
     } else {
         context.out.line(text.substr(0, text.size() - 1));
     }

@@ -2,7 +2,7 @@
 #include "cli/follow.hpp"
 #include "cli/show.hpp"
 #include "client/verify.hpp"
-#include "json/documents.hpp"
+#include "json/event.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -12,14 +12,16 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr Option since{"since", '\0', Takes::one,       "D", "Only events of the last so long, such as 2h.",
-                       "",      "",   From::environment};
-constexpr Option limit{"limit", '\0', Takes::one, "N", "Only the newest so many events.", "", "", From::environment};
-constexpr Option follow_on{"follow", 'f', Takes::nothing,   "", "Go on with new events as they come.",
-                           "",       "",  From::environment};
-constexpr Option verify{"verify", '\0', Takes::nothing,   "", "Check that no event was changed, removed or added.",
-                        "",       "",   From::environment};
-constexpr Option all{"all", '\0', Takes::nothing, "", "A line for every renewal, too.", "", "", From::environment};
+constexpr Option since{
+    {"since", Takes::one, "", "", From::environment}, '\0', "D", "Only events of the last so long, such as 2h."};
+constexpr Option limit{{"limit", Takes::one, "", "", From::environment}, '\0', "N", "Only the newest so many events."};
+constexpr Option follow_on{
+    {"follow", Takes::nothing, "", "", From::environment}, 'f', "", "Go on with new events as they come."};
+constexpr Option verify{{"verify", Takes::nothing, "", "", From::environment},
+                        '\0',
+                        "",
+                        "Check that no event was changed, removed or added."};
+constexpr Option all{{"all", Takes::nothing, "", "", From::environment}, '\0', "", "A line for every renewal, too."};
 constexpr std::array history_options{since, limit, all, follow_on, verify};
 constexpr std::array history_words{Word{"NAME", Word::Need::optional}};
 constexpr std::array watch_words{Word{"PATTERN", Word::Need::optional}};
@@ -30,12 +32,13 @@ Result<int> run_verify(Context& context, const std::optional<LockName>& name) {
     const auto verified = client::verify(**store, name, context.clock);
     if (!verified) return std::unexpected(verified.error());
     if (context.out.style().json) {
-        context.out.document(json::Object()
-                                 .set("verified", json::Value::number(verified->events))
-                                 .set("locks", json::Value::number(verified->locks))
-                                 .done());
+        context.out.document(json::verified(verified->events, verified->locks).done());
     } else {
-        context.out.line(fmt::format("{} events of {} locks are intact", verified->events, verified->locks));
+        // A name that is misspelt would otherwise seem to be in order.
+        const bool is_unknown = name && verified->locks == 0;
+        context.out.line(fmt::format("{}{} events of {} locks are intact",
+                                     is_unknown ? printable(name->text()) + " was never used: " : "", verified->events,
+                                     verified->locks));
     }
     return 0;
 }
@@ -97,11 +100,12 @@ Result<int> run_history(Context& context) {
         if (events->empty()) say_nothing_happened(context, name);
         for (const std::string& text : context.settings.on(all) ? lines_of(*events) : folded_lines(*events))
             context.out.line(text);
+        note_stale(context.out, context.info());
         return 0;
     }
-    std::vector<json::Value> items;
-    for (const AuditEvent& event : *events) items.push_back(json::event(event).done());
-    context.out.document(json::Object().set("events", json::Value::array(items)).done());
+    json::Object document = json::events(*events);
+    if (context.info()->may_be_stale) document.set("may_be_stale", json::Value::boolean(true));
+    context.out.document(document.done());
     return 0;
 }
 

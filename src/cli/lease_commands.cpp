@@ -2,9 +2,10 @@
 #include "cli/command.hpp"
 #include "cli/grant.hpp"
 #include "cli/join.hpp"
-#include "cli/places.hpp"
 #include "cli/show.hpp"
-#include "json/documents.hpp"
+#include "client/store_identity.hpp"
+#include "config/places.hpp"
+#include "json/lock.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -56,47 +57,120 @@ Reply apply_as_holder(Context& context, const std::vector<Credentials>& leases, 
     return std::unexpected(*first);
 }
 
-constexpr Option revive{"revive", '\0', Takes::nothing, "",
-                        "Also bring back a lease that ran out, if nobody took the lock."};
-constexpr Option renew_ttl{"ttl", '\0', Takes::one, "D",
-                           "How long the lease lasts from now; by default as long as before."};
+/// The stores to act on if HOLDFAST_STORE names several, as `run` sets it: those on which the environment has a lease
+/// on `name`. Empty where one store is meant, as by a store, a lease or a token on the command line.
+Result<std::vector<Store*>> stores_of_leases(Context& context, const LockName& name, const Option& proof) {
+    const auto urls = context.settings.store_urls();
+    if (!urls) return std::unexpected(urls.error());
+    std::vector<Store*> ours;
+    // What is named on the command line needs no list of leases.
+    if (urls->size() == 1 || context.settings.on_command_line(opt::store) || context.settings.on_command_line(proof))
+        return ours;
+    const auto leases = inherited_leases(name);
+    if (!leases) return std::unexpected(leases.error());
+    if (leases->empty()) return ours;
+    const auto stores = context.stores();
+    if (!stores) return std::unexpected(stores.error());
+    const auto ids = client::identify(*stores, context.clock);
+    if (!ids) return std::unexpected(ids.error());
+    for (std::size_t i = 0; i < stores->size(); ++i)
+        if (std::ranges::find(*leases, (*ids)[i], &InheritedLease::store_id) != leases->end())
+            ours.push_back((*stores)[i]);
+    return ours;
+}
+
+/// What was done on one store. Without an outcome where there was nothing to do, and that was fine.
+struct Done {
+    std::optional<Outcome> outcome;
+    StoreInfo store;
+};
+
+/// Calls `act` for the one store, or for each store that has a lease on `name`. The first failure decides, but keeps
+/// nothing from being done on the others.
+template <class Act>
+Result<std::vector<Done>> on_each_store(Context& context, const LockName& name, const Option& proof, Act act) {
+    const auto stores = stores_of_leases(context, name, proof);
+    if (!stores) return std::unexpected(stores.error());
+    std::vector<Done> done;
+    std::optional<Error> first;
+    const auto act_here = [&] {
+        Result<std::optional<Outcome>> outcome = act();
+        if (outcome)
+            done.push_back({std::move(*outcome), *context.info()});
+        else if (!first)
+            first = std::move(outcome.error());
+    };
+    if (stores->empty()) {
+        if (const auto one = context.settings.store_url(); !one) return std::unexpected(one.error());
+        act_here();
+    }
+    for (const Store* store : *stores) {
+        context.work_on(*store);
+        act_here();
+    }
+    if (first) return std::unexpected(*first);
+    return done;
+}
+
+/// A line for each store, or one document: that of the first, with all of them in `locks` if there are several.
+template <class Document, class Line>
+void tell(const Context& context, const std::vector<Done>& done, Document document, Line line) {
+    if (context.out.style().json) {
+        json::Object whole = document(done.front());
+        std::vector<json::Value> all;
+        for (const Done& each : done) all.push_back(document(each).done());
+        if (all.size() > 1) whole.set("locks", json::Value::array(all));
+        context.out.document(whole.done());
+    } else if (!context.out.style().quiet) {
+        for (const Done& each : done) context.out.line(line(each));
+    }
+}
+
+constexpr Option revive{{"revive"}, '\0', "", "Also bring back a lease that ran out, if nobody took the lock."};
+constexpr Option renew_ttl{
+    {"ttl", Takes::one}, '\0', "D", "How long the lease lasts from now; by default as long as before."};
 constexpr std::array renew_options{opt::lease, renew_ttl, revive};
+
+/// How long a renewal asks for: --ttl, or as long as before. A default would cut a long lease short without a word.
+Result<Ttl> ttl_of_renewal(Context& context, const LockName& name, const client::Terms& terms) {
+    if (context.settings.given(renew_ttl)) return context.settings.ttl(renew_ttl);
+    const auto status = context.inspect(name);
+    if (!status) return std::unexpected(status.error());
+    const auto before = status->lease ? Ttl::of(status->lease->ttl) : context.settings.ttl(opt::ttl);
+    if (!before || !terms.longest_ttl) return before;
+    return Ttl::of(std::min(before->time(), *terms.longest_ttl));
+}
 
 Result<int> run_renew(Context& context) {
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
-    const auto leases = leases_for(context, *name);
-    if (!leases) return std::unexpected(leases.error());
-    Result<Ttl> ttl = context.settings.ttl(context.settings.given(renew_ttl) ? renew_ttl : opt::ttl);
-    if (!ttl) return std::unexpected(ttl.error());
-    if (context.settings.given(renew_ttl)) {
-        if (const auto terms = context.settings.terms_for_ttl(*name); !terms) return std::unexpected(terms.error());
-    } else {
-        // A default would cut a long lease short without a word.
-        const auto status = context.inspect(*name);
-        if (!status) return std::unexpected(status.error());
-        if (status->lease) ttl = Ttl::of(status->lease->ttl).value_or(*ttl);
-    }
-    const auto renewed = apply_as_holder(context, *leases, [&](const Credentials& as) {
-        return Renew{*name, as, *ttl, context.settings.on(revive) ? Revive::yes : Revive::no};
+    const auto terms = context.settings.terms_for_renewal(*name);
+    if (!terms) return std::unexpected(terms.error());
+    const auto renewed = on_each_store(context, *name, opt::lease, [&]() -> Result<std::optional<Outcome>> {
+        const auto leases = leases_for(context, *name);
+        if (!leases) return std::unexpected(leases.error());
+        const auto ttl = ttl_of_renewal(context, *name, *terms);
+        if (!ttl) return std::unexpected(ttl.error());
+        return apply_as_holder(context, *leases, [&](const Credentials& as) {
+            return Renew{*name, as, *ttl, context.settings.on(revive) ? Revive::yes : Revive::no};
+        });
     });
     if (!renewed) return std::unexpected(renewed.error());
-    const LockStatus& lock = renewed->lock;
-    if (context.out.style().json) {
-        context.out.document(json::lock(lock, *context.info()).done());
-    } else if (!context.out.style().quiet) {
-        context.out.line(fmt::format("{} is yours for {} more, until {}", printable(name->text()),
-                                     to_words(lock.lease->expires_at - lock.as_of),
-                                     to_rfc3339(lock.lease->expires_at)));
-    }
+    tell(
+        context, *renewed, [](const Done& done) { return json::lock(done.outcome->lock, done.store); },
+        [&](const Done& done) {
+            const LockStatus& lock = done.outcome->lock;
+            return fmt::format("{} is yours for {} more, until {}", printable(name->text()),
+                               to_words(lock.lease->expires_at - lock.as_of), to_rfc3339(lock.lease->expires_at));
+        });
     return 0;
 }
 
-constexpr Option release_if_held{"if-held", '\0', Takes::nothing, "",
-                                 "Succeed also when this lease does not hold the lock any more."};
+constexpr Option release_if_held{
+    {"if-held"}, '\0', "", "Succeed also when this lease does not hold the lock any more."};
 constexpr std::array release_options{opt::lease, release_if_held};
 
-/// A repeated release is answered with the lock as it is, too; whoever has it, the caller has not.
+/// A repeated release is answered with the lock as it is now, which another holder may have by then.
 std::string released_words(const LockStatus& lock) {
     if (lock.state != LockState::held) return " is released";
     return " is released, and " + who(lock.lease->holder) + " has it now";
@@ -105,24 +179,28 @@ std::string released_words(const LockStatus& lock) {
 Result<int> run_release(Context& context) {
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
-    const auto leases = leases_for(context, *name);
-    if (!leases) return std::unexpected(leases.error());
-    const auto released = apply_as_holder(context, *leases, [&](const Credentials& as) { return Release{*name, as}; });
-    const bool nothing_there =
-        !released && released.error().code == Errc::lock_not_held && context.settings.on(release_if_held);
-    if (!released && !nothing_there) return std::unexpected(released.error());
-    if (context.out.style().json) {
-        json::Object document = released ? json::lock(released->lock, *context.info())
-                                         : json::Object().set("name", json::Value::text(name->text()));
-        context.out.document(document.set("released", json::Value::boolean(released.has_value())).done());
-    } else if (!context.out.style().quiet) {
-        context.out.line(printable(name->text()) +
-                         (released ? released_words(released->lock) : " was not held by this lease"));
-    }
+    const auto released = on_each_store(context, *name, opt::lease, [&]() -> Result<std::optional<Outcome>> {
+        const auto leases = leases_for(context, *name);
+        if (!leases) return std::unexpected(leases.error());
+        auto reply = apply_as_holder(context, *leases, [&](const Credentials& as) { return Release{*name, as}; });
+        if (reply) return std::move(*reply);
+        if (reply.error().code == Errc::lock_not_held && context.settings.on(release_if_held)) return std::nullopt;
+        return std::unexpected(reply.error());
+    });
+    if (!released) return std::unexpected(released.error());
+    tell(
+        context, *released,
+        [&](const Done& done) {
+            return done.outcome ? json::released(done.outcome->lock, done.store) : json::not_released(*name);
+        },
+        [&](const Done& done) {
+            return printable(name->text()) +
+                   (done.outcome ? released_words(done.outcome->lock) : " was not held by this lease");
+        });
     return 0;
 }
 
-constexpr Option to{"to", '\0', Takes::one, "HOLDER", "Who holds the lock from now on.", "", "", From::environment};
+constexpr Option to{{"to", Takes::one, "", "", From::environment}, '\0', "HOLDER", "Who holds the lock from now on."};
 constexpr std::array transfer_options{opt::lease, to, opt::user, opt::reason, opt::format};
 
 Result<int> run_transfer(Context& context) {
@@ -143,9 +221,22 @@ Result<int> run_transfer(Context& context) {
     return hand_over(context, *moved, request.to_as);
 }
 
-constexpr Option token{"token", '\0', Takes::one,       "N", "The token that came with the grant.",
-                       "",      "",   From::environment};
-constexpr std::array check_options{token, opt::unless_held};
+constexpr Option token{
+    {"token", Takes::one, "", "", From::environment}, '\0', "N", "The token that came with the grant."};
+/// Not from the environment: HOLDFAST_LOCK_ID is that of the lock around this command, which may be another one.
+constexpr Option check_lock_id{{"lock-id", Takes::one, "", "", From::command_line},
+                               '\0',
+                               "LOCK_ID",
+                               "The token must be that of this lease: in a restored store two can have one number."};
+constexpr std::array check_options{token, check_lock_id, opt::unless_held};
+
+/// The value of --lock-id, if it is given.
+Result<std::optional<LockId>> expected_lock_id(const Context& context) {
+    if (!context.settings.given(check_lock_id)) return std::nullopt;
+    const auto lock_id = LockId::parse(context.settings.text(check_lock_id));
+    if (!lock_id) return fail(Errc::usage, "--lock-id: a lock_id is a UUID, as status shows it");
+    return *lock_id;
+}
 
 /// The tokens to check: --token, or those that the environment has on the lock `name`, each with its lock_id. Two locks
 /// can carry the same number, so HOLDFAST_TOKEN counts only where HOLDFAST_LOCK does not name another lock.
@@ -157,7 +248,7 @@ Result<std::vector<Check>> checks_for(Context& context, const LockName& name) {
         for (const InheritedLease& lease : *inherited)
             if (lease.token) checks.push_back({.name = name, .token = *lease.token, .lock_id = lease.as.lock_id});
         if (!checks.empty()) return checks;
-        if (const auto other = variable("HOLDFAST_LOCK"); other && *other != name.text())
+        if (const auto other = config::variable("HOLDFAST_LOCK"); other && *other != name.text())
             return fail(Errc::usage,
                         fmt::format("check needs --token: HOLDFAST_TOKEN is that of {}, and the environment "
                                     "has no token of {}",
@@ -170,16 +261,16 @@ Result<std::vector<Check>> checks_for(Context& context, const LockName& name) {
     return checks;
 }
 
-Result<int> run_check(Context& context) {
-    const auto name = context.name();
-    if (!name) return std::unexpected(name.error());
-    auto checks = checks_for(context, *name);
+/// Whether one of the tokens is the current one, on the store that the context works on.
+Result<std::optional<Outcome>> check_here(Context& context, const LockName& name,
+                                          const std::vector<LockName>& unless_held,
+                                          const std::optional<LockId>& lock_id) {
+    auto checks = checks_for(context, name);
     if (!checks) return std::unexpected(checks.error());
-    const auto unless_held = context.settings.names(opt::unless_held);
-    if (!unless_held) return std::unexpected(unless_held.error());
     Reply current = fail(Errc::lock_not_held, "");
     for (Check& request : *checks) {
-        request.unless_held = *unless_held;
+        request.unless_held = unless_held;
+        if (lock_id) request.lock_id = lock_id;
         auto reply = context.apply(request);
         const bool is_first = &request == &checks->front();
         const bool is_another =
@@ -188,13 +279,25 @@ Result<int> run_check(Context& context) {
         if (!is_another) break;
     }
     if (!current) return std::unexpected(current.error());
-    if (context.out.style().json) {
-        context.out.document(
-            json::lock(current->lock, *context.info()).set("current", json::Value::boolean(true)).done());
-    } else if (!context.out.style().quiet) {
-        context.out.line(
-            fmt::format("token {} of {} is the current one", current->lock.token.value, printable(name->text())));
-    }
+    return std::move(*current);
+}
+
+Result<int> run_check(Context& context) {
+    const auto name = context.name();
+    if (!name) return std::unexpected(name.error());
+    const auto unless_held = context.settings.names(opt::unless_held);
+    if (!unless_held) return std::unexpected(unless_held.error());
+    const auto lock_id = expected_lock_id(context);
+    if (!lock_id) return std::unexpected(lock_id.error());
+    const auto current =
+        on_each_store(context, *name, token, [&] { return check_here(context, *name, *unless_held, *lock_id); });
+    if (!current) return std::unexpected(current.error());
+    tell(
+        context, *current, [](const Done& done) { return json::current(done.outcome->lock, done.store); },
+        [&](const Done& done) {
+            return fmt::format("token {} of {} is the current one", done.outcome->lock.token.value,
+                               printable(name->text()));
+        });
     return 0;
 }
 

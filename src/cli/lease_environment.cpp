@@ -1,6 +1,6 @@
 #include "cli/lease_environment.hpp"
 
-#include "cli/places.hpp"
+#include "config/places.hpp"
 #include "json/lease_list.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,6 @@ constexpr std::array per_lease{"HOLDFAST_LOCK", "HOLDFAST_LEASE", "HOLDFAST_TOKE
                                "HOLDFAST_EXPIRES_AT"};
 
 constexpr const char* all_leases = "HOLDFAST_LEASES";
-constexpr const char* run_marks = "HOLDFAST_RUN";
 
 /// `_3` for the third, nothing for the first.
 std::string suffix(std::size_t place) { return place == 1 ? "" : fmt::format("_{}", place); }
@@ -44,7 +43,7 @@ std::vector<InheritedLease> numbered_leases() {
     std::vector<InheritedLease> leases;
     for (std::size_t place = 1;; ++place) {
         const auto get = [&](std::string_view name) {
-            return variable(std::string(name) + suffix(place)).value_or("");
+            return config::variable(std::string(name) + suffix(place)).value_or("");
         };
         const auto name = LockName::parse(get("HOLDFAST_LOCK"));
         const auto as = Credentials::parse(get("HOLDFAST_LEASE"));
@@ -61,7 +60,7 @@ json::ListedLease listed(const InheritedLease& lease) {
 
 Result<std::vector<InheritedLease>> inherited_leases() {
     auto leases = numbered_leases();
-    const auto text = variable(all_leases);
+    const auto text = config::variable(all_leases);
     if (!text) return leases;
     const auto list = json::parse_lease_list(*text);
     // Without the text: it holds secrets.
@@ -87,14 +86,16 @@ Result<std::vector<InheritedLease>> inherited_leases(const LockName& name) {
     return leases;
 }
 
-std::vector<std::string> environment_with(const std::vector<InheritedLease>& leases, const std::string& mark,
-                                          const std::optional<std::string>& store, bool hide_store) {
+std::vector<std::string> environment_with(const std::vector<InheritedLease>& leases,
+                                          const config::StoreForChild& store) {
     std::vector<std::string> all;
+    const bool is_told = store.urls || store.file || store.withheld;
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
         const std::string_view name = text.substr(0, text.find('='));
-        if (is_lease_variable(name) || name == all_leases || name == run_marks) continue;
-        if (name == "HOLDFAST_STORE" && (store || hide_store)) continue;
+        if (is_lease_variable(name) || name == all_leases) continue;
+        if (name == "HOLDFAST_STORE_WITHHELD") continue;
+        if (is_told && (name == "HOLDFAST_STORE" || name == "HOLDFAST_STORE_FILE")) continue;
         all.emplace_back(text);
     }
     std::size_t place = 1;
@@ -109,9 +110,9 @@ std::vector<std::string> environment_with(const std::vector<InheritedLease>& lea
         list.push_back(listed(lease));
     }
     if (!list.empty()) all.push_back(fmt::format("{}={}", all_leases, json::lease_list(list).written()));
-    const auto outer_marks = variable(run_marks);
-    all.push_back(fmt::format("{}={}{}", run_marks, outer_marks ? *outer_marks + " " : "", mark));
-    if (store) all.push_back("HOLDFAST_STORE=" + *store);
+    if (store.urls) all.push_back("HOLDFAST_STORE=" + *store.urls);
+    if (store.file) all.push_back("HOLDFAST_STORE_FILE=" + *store.file);
+    if (store.withheld) all.push_back("HOLDFAST_STORE_WITHHELD=" + *store.withheld);
     return all;
 }
 

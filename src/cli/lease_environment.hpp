@@ -1,5 +1,6 @@
 #pragma once
 
+#include "config/settings.hpp"
 #include "holdfast/error.hpp"
 #include "holdfast/lease.hpp"
 
@@ -9,7 +10,7 @@
 
 /// How a command under leases knows of them. HOLDFAST_LOCK, HOLDFAST_LEASE and the rest speak of the lock that was
 /// asked for first; the same with `_2`, `_3`… of further ones and of those of the commands around it. HOLDFAST_LEASES
-/// has all of them with their stores. HOLDFAST_RUN marks the processes of each `run` around.
+/// has all of them with their stores.
 namespace holdfast::cli {
 
 struct InheritedLease {
@@ -30,10 +31,9 @@ struct InheritedLease {
 /// Those of them on the lock `name`.
 [[nodiscard]] Result<std::vector<InheritedLease>> inherited_leases(const LockName& name);
 
-/// The environment for a child: this process's own, with exactly `leases` in it, and `mark` added to HOLDFAST_RUN.
-/// `store` replaces HOLDFAST_STORE; without a value the variable is as it was, or gone if `hide_store`.
+/// The environment for a child: this process's own, with exactly `leases` in it.
+/// `store` replaces what the environment says of a store, unless it is empty.
 [[nodiscard]] std::vector<std::string> environment_with(const std::vector<InheritedLease>& leases,
-                                                        const std::string& mark,
-                                                        const std::optional<std::string>& store, bool hide_store);
+                                                        const config::StoreForChild& store);
 
 }  // namespace holdfast::cli

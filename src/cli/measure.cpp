@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Stopwatch = std::chrono::steady_clock;
 
-/// Longer than any call should take: a lease of a client that was killed is in nobody's way for long.
+/// Longer than any call should take, and short enough that the lease of a killed client blocks nobody for long.
 constexpr milliseconds lease_time{10'000};
 
 microseconds since(Stopwatch::time_point start) {
@@ -83,7 +83,7 @@ private:
     std::optional<Error> error_;  ///< Guarded by mutex_.
 };
 
-/// A name that no other run of the bench has in hand at the same time.
+/// A name that no other run of the bench uses at the same time.
 LockName bench_name(const std::string& what) {
     static const std::string run = LockId::random().text().substr(0, 8);
     return *LockName::parse(fmt::format("holdfast-bench/{}/{}", run, what));
@@ -132,7 +132,7 @@ Result<Spread> measure_handover(const Workload& work) {
     const auto done = course.run([&](unsigned) {
         for (std::size_t turn = 0; course.goes_on(turn); ++turn) {
             const Acquire request = request_for(name, work.holder);
-            // As who renews: a lock that is handed on is taken as it is.
+            // Like a client that renews: a lock that is handed on is taken as it is.
             const client::Patience patience{
                 .deadline = course.soon(), .stop = work.stop, .enough = std::chrono::milliseconds{0}};
             const auto granted = client::acquire_in_turn(work.store, request, work.clock, patience);

@@ -2,9 +2,9 @@
 
 #include "holdfast/clock.hpp"
 #include "holdfast/store.hpp"
+#include "json/store.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <vector>
@@ -12,20 +12,8 @@
 /// What a store can do here and now. Every measurement ends by itself, and releases what it takes.
 namespace holdfast::cli {
 
-/// How long a call took, over all calls of that kind.
-struct Spread {
-    std::uint64_t count = 0;
-    std::chrono::microseconds p50{};
-    std::chrono::microseconds p90{};
-    std::chrono::microseconds p99{};
-    std::chrono::microseconds longest{};
-};
-
-struct Pairs {
-    std::uint64_t per_second = 0;  ///< Acquire and release of a lock that nobody else wants.
-    Spread acquire{};
-    Spread release{};
-};
+using json::Pairs;
+using json::Spread;
 
 struct Workload {
     Store& store;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <numeric>
 #include <poll.h>
 #include <unistd.h>
 
@@ -12,6 +14,12 @@ namespace {
 int write_all(int fd, std::string_view text) {
     while (!text.empty()) {
         const ssize_t written = write(fd, text.data(), text.size());
+        if (written < 0 && errno == EAGAIN) {
+            // Another program that has the same file made it non-blocking.
+            pollfd ready{fd, POLLOUT, 0};
+            poll(&ready, 1, -1);
+            continue;
+        }
         if (written < 0 && errno != EINTR) return errno;
         if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
     }
@@ -22,6 +30,36 @@ int write_all(int fd, std::string_view text) {
 std::size_t width(std::string_view text) {
     return static_cast<std::size_t>(
         std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+/// Its first columns, the last of which is `…` if there are more than `columns`.
+std::string cut(const std::string& text, std::size_t columns) {
+    if (width(text) <= columns) return text;
+    std::size_t end = 0;
+    for (std::size_t left = columns; end < text.size(); ++end)
+        if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && left-- == 1) break;
+    return text.substr(0, end) + "…";
+}
+
+/// Columns between two cells.
+constexpr std::size_t gap = 2;
+
+/// Narrows the widest columns until all fit into `columns`. The first tells what a row is about, so it comes last; none
+/// becomes narrower than its head, or than a few letters.
+void narrow(std::vector<std::size_t>& widths, const std::vector<std::string>& head, std::size_t columns) {
+    constexpr std::size_t fewest = 8;
+    const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1)); };
+    const auto spare = [&](std::size_t i) {
+        const std::size_t least = std::max(width(head[i]), fewest);
+        return widths[i] > least ? widths[i] - least : 0;
+    };
+    while (total() > columns) {
+        std::size_t widest = 0;
+        for (std::size_t i = 1; i < widths.size(); ++i)
+            if (spare(i) > 0 && (widest == 0 || widths[i] > widths[widest])) widest = i;
+        if (spare(widest) == 0) return;
+        --widths[widest];
+    }
 }
 
 std::string_view code_of(Colour colour) {
@@ -56,11 +94,13 @@ void Output::table(const std::vector<std::string>& head, const std::vector<Row>&
     for (const std::string& title : head) widths.push_back(width(title));
     for (const Row& row : rows)
         for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], width(row.cells[i]));
+    if (style_.columns > 0) narrow(widths, head, style_.columns);
     const auto aligned = [&](const std::vector<std::string>& cells, Colour colour, std::size_t which) {
         std::string text;
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            text += i == which ? coloured(cells[i], colour) : cells[i];
-            if (i + 1 < cells.size()) text.append(widths[i] - width(cells[i]) + 2, ' ');
+            const std::string cell = cut(cells[i], widths[i]);
+            text += i == which ? coloured(cell, colour) : cell;
+            if (i + 1 < cells.size()) text.append(widths[i] - width(cell) + gap, ' ');
         }
         line(text);
     };
@@ -77,6 +117,14 @@ bool Output::tells_success() const { return style_.verbose || isatty(STDERR_FILE
 
 void Output::note(std::string_view text) const {
     if (!style_.quiet) warn(text);
+}
+
+void Output::note_if_writable(std::string_view text) const {
+    // A terminal on which somebody else writes at the moment is writable soon.
+    constexpr int moment_ms = 100;
+    pollfd err{STDERR_FILENO, POLLOUT, 0};
+    // A pipe that poll calls writable takes PIPE_BUF bytes without waiting.
+    if (poll(&err, 1, moment_ms) > 0 && (err.revents & POLLOUT) != 0) note(text.substr(0, PIPE_BUF - 1));
 }
 
 void Output::warn(std::string_view text) {

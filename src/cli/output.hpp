@@ -2,6 +2,7 @@
 
 #include "json/value.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ struct Style {
     bool verbose = false;
     bool terminal = false;  ///< Standard output is one: tables are aligned there.
     bool colour = false;
+    std::size_t columns = 0;  ///< Of that terminal; 0 where nobody knows.
 };
 
 enum class Colour { none, green, yellow, red, bold };
@@ -40,7 +42,7 @@ public:
     [[nodiscard]] bool has_lines() const { return has_lines_; }
     /// One JSON document on standard output.
     void document(const json::Value& value) { line(value.written()); }
-    /// Aligned under `head` on a terminal; tab-separated without it elsewhere.
+    /// Aligned under `head` on a terminal, and cut to its width; whole, tab-separated and without `head` elsewhere.
     void table(const std::vector<std::string>& head, const std::vector<Row>& rows);
     [[nodiscard]] std::string coloured(std::string_view text, Colour colour) const;
 
@@ -49,6 +51,9 @@ public:
     [[nodiscard]] bool tells_success() const;
     /// Standard error, unless --quiet.
     void note(std::string_view text) const;
+    /// The same, if it can be written soon: a full pipe that nobody reads must not stop the process that holds a
+    /// lease. Long text is cut.
+    void note_if_writable(std::string_view text) const;
     /// Standard error, always.
     static void warn(std::string_view text);
 

@@ -4,7 +4,7 @@
 #include "cli/report.hpp"
 #include "cli/show.hpp"
 #include "cli/signals.hpp"
-#include "json/documents.hpp"
+#include "json/lock.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ constexpr std::array request_options{opt::reason, opt::ttl,  opt::wait,  opt::no
                                      opt::holder, opt::user, opt::format};
 constexpr std::array answer_options{opt::reason, opt::lease, opt::holder};
 
-/// How long a question stands when nobody waits for the answer.
+/// How long a question is valid when nobody waits for the answer.
 constexpr std::chrono::hours standing{1};
 
-/// What has become of a question.
+/// The outcome of a question.
 enum class Answered { not_yet, approved, gone };
 
 Answered answer_to(const Ask& ask, const LockStatus& status) {
@@ -34,7 +34,7 @@ Answered answer_to(const Ask& ask, const LockStatus& status) {
     return Answered::gone;
 }
 
-/// A question that is gone was denied, which is told by an event, or the lease it was about has ended.
+/// A question that is gone was denied, which an event shows, or its lease has ended.
 Result<std::optional<AuditEvent>> denial_of(Store& store, const Ask& ask, Deadline deadline) {
     const auto events = store.history({.name = ask.name}, deadline);
     if (!events) return std::unexpected(events.error());
@@ -53,7 +53,7 @@ Error denied(const Ask& ask, const AuditEvent& denial, const LockStatus& status)
     return error;
 }
 
-/// Nobody waits any more: the question must not be answered into the void.
+/// The asker stops waiting, so the question is withdrawn: an approval would give the lock to nobody.
 Result<void> withdraw(Context& context, const Ask& ask) {
     const Answer no{
         .name = ask.name, .ask_id = ask.as.lock_id, .actor = ask.holder.text, .reason = "withdrawn by the asker"};
@@ -119,7 +119,7 @@ Result<int> run_request(Context& context) {
     Ask ask{.name = *name, .as = Credentials::random(), .ttl = terms->ttl, .valid_for = *valid_for};
     ask.holder = context.holder();
     ask.reason = context.settings.text(opt::reason);
-    // Before the question stands: an asker that is ended in between would leave it behind.
+    // Before the question is sent, so that a signal in between cannot leave it unanswered in the store.
     std::optional<StopOnSignal> signals;
     if (waits) signals.emplace();
     auto asked = context.apply(ask);
@@ -149,7 +149,7 @@ Result<std::optional<Credentials>> answering(const Context& context, const LockS
 Result<int> run_answer(Context& context, Verdict verdict) {
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
-    // The policy binds whoever gets the lock, too.
+    // The policy binds the asker, too.
     const auto terms = context.settings.terms_for(*name, {});
     if (!terms) return std::unexpected(terms.error());
     const auto status = context.inspect(*name);
@@ -191,17 +191,17 @@ Result<int> run_list(Context& context) {
     auto locks = (*store)->list({}, context.soon());
     if (!locks) return std::unexpected(locks.error());
     std::erase_if(*locks, [](const LockStatus& lock) { return !lock.override_request; });
-    std::vector<json::Value> items;
+    if (context.out.style().json) {
+        context.out.document(json::overrides(*locks, *context.info()).done());
+        return 0;
+    }
     std::vector<Row> rows;
     for (const LockStatus& lock : *locks) {
         const Override& ask = *lock.override_request;
-        items.push_back(json::lock(lock, *context.info()).done());
         rows.push_back(
             {{printable(lock.name.text()), who(ask.asker), printable(ask.reason), to_rfc3339(ask.asked_at)}});
     }
-    if (context.out.style().json) {
-        context.out.document(json::Object().set("overrides", json::Value::array(items)).done());
-    } else if (rows.empty()) {
+    if (rows.empty()) {
         context.out.note("nobody asks for a lock");
     } else {
         context.out.table({"NAME", "ASKED BY", "REASON", "SINCE"}, rows);

@@ -1,7 +1,7 @@
 #include "cli/parse.hpp"
 
-#include "cli/nearest.hpp"
-#include "cli/switch_word.hpp"
+#include "config/nearest.hpp"
+#include "config/switch_word.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-// By hand: what a library for this needs to be set up was an eighth of all that a short command executes.
+// By hand: setting up a library for this was an eighth of the instructions of a short command.
 namespace holdfast::cli {
 namespace {
 
@@ -56,11 +56,11 @@ std::string take_word(Args& args) {
 }
 
 std::string meant(std::string_view word, const std::vector<std::string>& known) {
-    const std::string near = nearest(word, known);
+    const std::string near = config::nearest(word, known);
     return near.empty() ? "" : fmt::format("; did you mean {}?", near);
 }
 
-/// What other programs call it. The nearest in letters would be wrong: `lock` is not `unlock`.
+/// The names that other programs use. The nearest in letters would be wrong: `lock` is not `unlock`.
 std::string_view known_elsewhere_as(std::string_view word) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 9> words{{{"lock", "acquire"},
                                                                                   {"take", "acquire"},
@@ -185,8 +185,7 @@ Result<void> check_words(const CommandLine& line) {
             if (expected[i].need == Word::Need::optional) break;
             return fail(Errc::usage, fmt::format("{} needs {}", line.command->name, expected[i].name));
         }
-        const Option choice{.name = expected[i].name, .choices = expected[i].choices};
-        const auto choices = choices_of(choice);
+        const auto choices = config::split_choices(expected[i].choices);
         if (!choices.empty() && std::ranges::find(choices, line.words[i]) == choices.end())
             return fail(Errc::usage, fmt::format("{} is one of {}", expected[i].name, fmt::join(choices, ", ")));
     }
@@ -206,15 +205,20 @@ std::optional<std::string> last_value(const Args& args, const Option& option) {
         if (args[i].starts_with(flag + "=")) value = args[i].substr(flag.size() + 1);
         if (args[i] == flag && is_switch) value = "on";
         if (args[i] == flag && !is_switch && i + 1 < args.size()) value = args[i + 1];
-        if (value && (!is_switch || parse_switch(*value))) last = std::move(value);
+        if (value && (!is_switch || config::parse_switch(*value))) last = std::move(value);
     }
     return last;
+}
+
+/// What the command line says of `option` before it is understood.
+std::optional<std::string> early_flag(const Args& args, const Option& option) {
+    return last_value(Args(args.begin(), std::ranges::find(args, "--")), option);
 }
 
 /// What the command line or the variable says of `option` before either is understood. Empty if nothing does.
 std::string early_value(const Args& args, const Option& option) {
     Args ours(args.begin(), std::ranges::find(args, "--"));
-    if (const auto given = last_value(ours, option)) return *given;
+    if (const auto given = early_flag(args, option)) return *given;
     const char* variable = std::getenv(variable_of(option).c_str());
     if (variable == nullptr) return "";
     // The variable says nothing to commands that have no such flag.
@@ -258,7 +262,10 @@ Result<CommandLine> parse(const std::vector<std::string>& args) {
 }
 
 bool wants_json(const std::vector<std::string>& args) {
-    return parse_switch(early_value(args, opt::json)).value_or(false) || early_value(args, opt::format) == "json";
+    // A format on the command line counts more than a variable.
+    const bool format_decides = early_flag(args, opt::format) && !early_flag(args, opt::json);
+    const bool json = !format_decides && config::parse_switch(early_value(args, opt::json)).value_or(false);
+    return json || early_value(args, opt::format) == "json";
 }
 
 bool wants_shell(const std::vector<std::string>& args) { return early_value(args, opt::format) == "sh"; }

@@ -5,6 +5,7 @@
 #include "cli/progress_line.hpp"
 #include "cli/signals.hpp"
 #include "client/limits.hpp"
+#include "json/event.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -14,9 +15,9 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr Option keep{"keep", '\0', Takes::one, "D", "Events younger than this stay.", "90d", "", From::environment};
-constexpr Option dry_run{"dry-run", '\0', Takes::nothing,   "", "Only say what would be removed.",
-                         "",        "",   From::environment};
+constexpr Option keep{{"keep", Takes::one, "90d", "", From::environment}, '\0', "D", "Events younger than this stay."};
+constexpr Option dry_run{
+    {"dry-run", Takes::nothing, "", "", From::environment}, '\0', "", "Only say what would be removed."};
 constexpr std::array options{keep, dry_run, opt::reason, opt::holder};
 
 Result<int> run(Context& context) {
@@ -41,11 +42,7 @@ Result<int> run(Context& context) {
     }();
     if (!pruned) return std::unexpected(pruned.error());
     if (context.out.style().json) {
-        context.out.document(json::Object()
-                                 .set("pruned", json::Value::number(pruned->events))
-                                 .set("locks", json::Value::number(pruned->locks))
-                                 .set("dry_run", json::Value::boolean(how.only_count))
-                                 .done());
+        context.out.document(json::pruned(pruned->events, pruned->locks, how.only_count).done());
     } else if (!context.out.style().quiet) {
         context.out.line(fmt::format("{} events of {} locks {} removed; those of the last {} stay", pruned->events,
                                      pruned->locks, how.only_count ? "would be" : "were", to_words(*time)));

@@ -1,7 +1,8 @@
 #include "cli/report.hpp"
 
-#include "cli/show.hpp"
-#include "json/documents.hpp"
+#include "config/hints.hpp"
+#include "config/store_urls.hpp"
+#include "json/error.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -10,44 +11,31 @@
 
 namespace holdfast::cli {
 
-std::string repeated_flags(const Settings& settings) {
-    std::string flags;
+namespace {
+
+/// The flags that a hint repeats, once for each store that is named: a command that looks takes one store.
+std::vector<std::string> flags_for_each_store(const Settings& settings) {
+    std::vector<std::string> stores{""};
     if (settings.on_command_line(opt::store)) {
         const auto urls = settings.texts(opt::store);
-        if (std::ranges::any_of(urls, may_hold_secret)) return "";
-        for (const std::string& url : urls) flags += " -s " + shell_quoted(url);
+        if (std::ranges::any_of(urls, config::may_hold_secret)) return {""};
+        stores.clear();
+        for (const std::string& url : urls) stores.push_back(" -s " + config::shell_quoted(url));
     }
-    if (settings.on_command_line(opt::config)) flags += " --config " + shell_quoted(settings.text(opt::config));
-    return flags;
+    if (settings.on_command_line(opt::config))
+        for (std::string& flags : stores) flags += " --config " + config::shell_quoted(settings.text(opt::config));
+    return stores;
+}
+
+}  // namespace
+
+std::string repeated_flags(const Settings& settings) {
+    return fmt::format("{}", fmt::join(flags_for_each_store(settings), ""));
 }
 
 std::string hint_for(const Error& error, const Settings* settings) {
-    if (!error.hint.empty()) return error.hint;
-    const std::string flags = settings == nullptr ? "" : repeated_flags(*settings);
-    const std::string name =
-        error.holder ? printable(shell_quoted(error.holder->name.text()) + flags) : "NAME" + printable(flags);
-    switch (error.code) {
-        case Errc::lock_conflict: return fmt::format("wait for it with --wait 2m, or look: holdfast status {}", name);
-        case Errc::lock_expired: return fmt::format("stop the work, then take it again: holdfast acquire {}", name);
-        case Errc::lock_not_held: return fmt::format("see who holds it and what happened: holdfast history {}", name);
-        case Errc::fencing_mismatch:
-            return fmt::format("stop: a newer holder is at work; see holdfast history {}", name);
-        case Errc::outcome_unknown: return fmt::format("look before you repeat it: holdfast status {}", name);
-        case Errc::store_unavailable:
-            return "nothing was changed; try again, or find out more with: holdfast doctor" + flags;
-        case Errc::name_invalid:
-            return "a name is 1 to 255 bytes of UTF-8 without control characters, and without . or .. between slashes; "
-                   "such as migrate/prod";
-        case Errc::usage: return "see holdfast help";
-        case Errc::denied: return "check who owns the store and the lock: holdfast doctor" + flags;
-        case Errc::config: return "correct it, or name another file with --config";
-        case Errc::store_unsafe:
-        case Errc::format_unsupported:
-            return fmt::format("see what is wrong with it: holdfast doctor{}, or name another with --store", flags);
-        case Errc::audit_chain_broken:
-        case Errc::record_corrupt: return "keep a copy of the store before anything else, then find out who changed it";
-        default: return std::string(row_of(error.code).meaning);
-    }
+    if (settings == nullptr) return config::hint_for(error);
+    return config::hint_for(error, flags_for_each_store(*settings), settings->may_be_the_wrong_store());
 }
 
 std::string exit_for_eval(int status) { return fmt::format("case $- in *i*) (exit {0});; *) exit {0};; esac", status); }
@@ -58,6 +46,10 @@ int exit_status(const Error& error, const Settings& settings) {
     if (settings.text(opt::if_held) == "skip") return 0;
     const auto chosen = settings.number(opt::conflict_exit_code, 255);
     return chosen ? static_cast<int>(*chosen) : usual;
+}
+
+void note_skipped(const Output& out, const Error& conflict) {
+    if (out.tells_success()) out.note("holdfast: skipped: " + printable(conflict.message));
 }
 
 void report(const Error& error, Output& out, const std::optional<StoreInfo>& store, const Settings* settings) {

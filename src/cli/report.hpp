@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/output.hpp"
-#include "cli/settings.hpp"
+#include "cli/settle.hpp"
 #include "holdfast/error.hpp"
 #include "holdfast/store.hpp"
 
@@ -14,7 +14,7 @@ namespace holdfast::cli {
 /// elsewhere, since they still do, and without a URL that may hold a secret.
 [[nodiscard]] std::string repeated_flags(const Settings& settings);
 
-/// What to do about an error of this kind, in words that can be typed. Without settings no flag is repeated.
+/// What to do about an error of this kind, with the flags of this command line. Without settings no flag is repeated.
 [[nodiscard]] std::string hint_for(const Error& error, const Settings* settings = nullptr);
 
 /// What `--format sh` prints when there is no lease: it ends a script that evaluates it with `status`, and leaves an
@@ -23,6 +23,9 @@ namespace holdfast::cli {
 
 /// What a command exits with when it was refused; `--if-held skip` and `--conflict-exit-code` count.
 [[nodiscard]] int exit_status(const Error& error, const Settings& settings);
+
+/// Says that a lock was left to its holder, as --if-held skip asks for: to a person, and not to cron.
+void note_skipped(const Output& out, const Error& conflict);
 
 /// Tells people (standard error) or programs (one document on standard output) what went wrong.
 void report(const Error& error, Output& out, const std::optional<StoreInfo>& store, const Settings* settings = nullptr);

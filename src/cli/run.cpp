@@ -1,12 +1,18 @@
+#include "json/run.hpp"
+
+#include "base/os_error.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
+#include "cli/fence_seals.hpp"
 #include "cli/lease_environment.hpp"
 #include "cli/report.hpp"
 #include "cli/run_locks.hpp"
+#include "cli/waiting_notice.hpp"
 #include "client/policy.hpp"
+#include "guards/run/outer.hpp"
 #include "guards/run/supervisor.hpp"
 #include "holdfast/hold.hpp"
-#include "json/documents.hpp"
+#include "json/error.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +20,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
+#include <system_error>
 #include <unistd.h>
 
 namespace holdfast::cli {
@@ -22,16 +30,18 @@ namespace {
 namespace guard = guards::run;
 using std::chrono::milliseconds;
 
-constexpr Option and_name{"and", '\0', Takes::many,      "NAME", "Hold this lock as well: all of them or none.",
-                          "",    "",   From::environment};
+constexpr Option and_name{
+    {"and", Takes::many, "", "", From::environment}, '\0', "NAME", "Hold this lock as well: all of them or none."};
 constexpr Option grace_option{
-    "grace",
+    {"grace", Takes::one, "5s"},
     '\0',
-    Takes::one,
     "D",
-    "Between SIGTERM and SIGKILL when the lease runs out; at most a third of the ttl by default.",
-    "5s"};
-constexpr Option no_lock{"no-lock", '\0', Takes::nothing, "", "Run without a lock, with a warning."};
+    "Between SIGTERM and SIGKILL when the lease runs out; at most a third of the ttl by default."};
+constexpr Option leave_behind{{"leave-behind"},
+                              '\0',
+                              "",
+                              "Leave running what outlives CMD by the grace, for commands that start daemons; the lock "
+                              "then runs out by itself."};
 
 constexpr int holdfast_failed = 125;
 
@@ -50,6 +60,10 @@ Result<milliseconds> grace_for(const Context& context, milliseconds shortest_ttl
 
 Result<Plan> plan(const Context& context) {
     Plan plan;
+    plan.holder = context.holder();
+    if (!context.line.tail.empty())
+        plan.operation = context.settings.given(opt::operation) ? context.settings.text(opt::operation)
+                                                                : end_of(printable(context.line.tail.front()), 255);
     const auto name = context.name();
     if (!name) return std::unexpected(name.error());
     auto more = context.settings.names(and_name);
@@ -62,6 +76,9 @@ Result<Plan> plan(const Context& context) {
     if (context.line.tail.empty())
         return fail(Errc::usage, "run needs a command after --: holdfast run NAME -- CMD ARG...");
 
+    auto meta = context.settings.meta();
+    if (!meta) return std::unexpected(meta.error());
+    plan.meta = std::move(*meta);
     milliseconds shortest = Ttl::longest;
     for (const LockName& each : plan.names) {
         auto terms = context.settings.terms_for(each);
@@ -75,36 +92,64 @@ Result<Plan> plan(const Context& context) {
     return plan;
 }
 
-/// Waiting for the locks: says who is in the way, and ends at once when a stop signal comes.
+/// Waiting for the locks: shows a notice, and ends at once when a stop signal comes.
 class Waiting {
 public:
-    Waiting(const Context& context, const guard::Signals& signals, bool waits)
-        : context_(context), signals_(signals), waits_(waits) {}
+    Waiting(const Context& context, guard::OuterLink& outer, bool waits)
+        : notice_(context.out, context.clock), outer_(outer), waits_(waits) {}
 
     [[nodiscard]] WaitHooks hooks() {
-        return {stop_.get_token(), [this](const Error& conflict) { blocked(conflict); }};
+        return {stop_.get_token(),
+                [this](const Error& conflict, Store& store, const LockName& name) { blocked(conflict, store, name); }};
     }
 
-    void blocked(const Error& conflict) {
-        // Only who has to wait pays for a thread.
-        if (waits_ && !listener_) listener_.emplace(signals_, stop_);
-        const auto& lock = conflict.holder;
-        const std::string now = lock && lock->lease ? lock->lease->lock_id.text() : "";
-        if (now == seen_) return;
-        seen_ = now;
-        if (waits_ && !context_.out.style().json) context_.out.note("waiting: " + printable(conflict.message));
+    void blocked(const Error& conflict, Store& store, const LockName& name) {
+        if (!waits_ || deaf_because_) return;
+        listen();
+        if (!deaf_because_) notice_.show(conflict, store, name);
+    }
+
+    /// All stores, as soon as they can be reached. That is a part of the wait: it takes what it takes from the waits of
+    /// the plan.
+    [[nodiscard]] Result<std::vector<Store*>> stores(Context& context, Plan& plan) {
+        if (!waits_) return context.stores();
+        const Boottime began = context.clock.boottime();
+        const auto longest = std::ranges::max_element(plan.terms, {}, &client::Terms::wait)->wait;
+        context.wait_for_stores({Deadline::in(context.clock, longest), stop_.get_token(), [this](const Error& why) {
+                                     listen();
+                                     notice_.show_away(why);
+                                 }});
+        auto opened = context.stores();
+        const auto took = std::chrono::ceil<milliseconds>(context.clock.boottime() - began);
+        for (client::Terms& terms : plan.terms)
+            if (terms.wait != milliseconds::max()) terms.wait = std::max(terms.wait - took, milliseconds{0});
+        return opened;
     }
 
     /// The stop signal that came, if one did.
     [[nodiscard]] std::optional<int> finish() { return listener_ ? listener_->finish() : std::nullopt; }
+    /// Why the wait was given up, unless it was for a signal.
+    [[nodiscard]] const std::optional<Error>& deaf_because() const { return deaf_because_; }
 
 private:
-    const Context& context_;
-    const guard::Signals& signals_;
+    /// Not before it is needed: a thread costs time, and most commands need not wait. A wait that no signal could end
+    /// is given up at once, and its place in the queue with it.
+    void listen() {
+        if (listener_ || deaf_because_) return;
+        try {
+            listener_.emplace(outer_, stop_);
+        } catch (const std::system_error& error) {
+            deaf_because_ = base::os_error(error.code().value(), "start a thread that hears signals");
+            stop_.request_stop();
+        }
+    }
+
+    WaitingNotice notice_;
+    guard::OuterLink& outer_;
     const bool waits_;
     std::stop_source stop_;
     std::optional<guard::StopListener> listener_;
-    std::string seen_{"nobody yet"};
+    std::optional<Error> deaf_because_;
 };
 
 std::string_view name_of(guard::Ending ending) {
@@ -126,14 +171,6 @@ int status_of(const guard::Verdict& verdict) {
     }
 }
 
-std::string named(const std::vector<guard::Relative>& left_over) {
-    std::vector<std::string> names;
-    for (const auto& relative : left_over)
-        names.push_back(relative.pid == 0 ? relative.name
-                                          : fmt::format("{} (pid {})", printable(relative.name), relative.pid));
-    return fmt::format("{}", fmt::join(names, ", "));
-}
-
 /// ` (joined)`, or with the names where only some of the locks were joined.
 std::string joined_words(const std::vector<HeldLease>& leases) {
     std::vector<std::string> names;
@@ -148,13 +185,16 @@ std::string in_words(const Plan& plan, const guard::Verdict& verdict, const std:
     const std::string why = verdict.error ? ": " + printable(verdict.error->message) : "";
     switch (verdict.ending) {
         case guard::Ending::lost:
-            if (!verdict.code && !verdict.signal) return fmt::format("{}: the command was not started{}", name, why);
             if (!verdict.out_of_reach.empty())
                 return fmt::format("{}: the lease was lost, and what runs as another user could not be stopped: {}{}",
-                                   name, named(verdict.out_of_reach), why);
-            return fmt::format("{}: the lease was lost and the command was stopped{}{}", name,
-                               verdict.left_over.empty() ? "" : ", but still running: " + named(verdict.left_over),
-                               why);
+                                   name, guard::names_of(verdict.out_of_reach), why);
+            if (!verdict.code && !verdict.signal)
+                return verdict.left_over.empty() ? fmt::format("{}: the command was not started{}", name, why)
+                                                 : fmt::format("{}: the lease was lost, and still running: {}{}", name,
+                                                               guard::names_of(verdict.left_over), why);
+            return fmt::format(
+                "{}: the lease was lost and the command was stopped{}{}", name,
+                verdict.left_over.empty() ? "" : ", but still running: " + guard::names_of(verdict.left_over), why);
         case guard::Ending::interrupted:
             return fmt::format("{}: stopped by signal {} before the command was started", name, *verdict.signal);
         case guard::Ending::not_runnable:
@@ -166,11 +206,22 @@ std::string in_words(const Plan& plan, const guard::Verdict& verdict, const std:
     if (verdict.left_over.empty())
         return fmt::format("{}: {}{}{}", name, ended, verdict.error ? "; the lease was not released" : "", why);
     return fmt::format("{}: {}, but left running: {}; the lease is not released and runs out by itself", name, ended,
-                       named(verdict.left_over));
+                       guard::names_of(verdict.left_over));
 }
 
-json::Value number_or_null(const std::optional<int>& number) {
-    return number ? json::Value::number(std::int64_t{*number}) : json::Value();
+json::Value error_value(const Context& context, const std::optional<Error>& error) {
+    if (!error) return {};
+    return json::error_body(*error, hint_for(*error, &context.settings), context.info()).done();
+}
+
+json::Supervised supervised(const guard::Verdict& verdict, const std::vector<HeldLease>& leases) {
+    json::Supervised seen;
+    for (const auto& [lease, joined] : leases)
+        seen.locks.push_back({lease.name, lease.token, lease.as.lock_id, lease.store_id, joined == Joined::yes});
+    for (const auto& relative : verdict.left_over)
+        seen.left_over.push_back({relative.pid == 0 ? std::nullopt : std::optional<int>(relative.pid), relative.name});
+    seen.margin = verdict.margin;
+    return seen;
 }
 
 /// The final word: one line on standard error, or one document.
@@ -182,51 +233,27 @@ void conclude(Context& context, const Plan& plan, const guard::Verdict& verdict,
             context.out.note("holdfast: " + in_words(plan, verdict, leases));
         return;
     }
-    std::vector<json::Value> locks;
-    for (const auto& [lease, joined] : leases)
-        locks.push_back(json::Object()
-                            .set("name", json::Value::text(lease.name.text()))
-                            .set("token", lease.token ? json::Value::number(lease.token->value) : json::Value())
-                            .set("lock_id", json::Value::text(lease.as.lock_id.text()))
-                            .set("store_id", lease.store_id ? json::Value::text(lease.store_id->text()) : json::Value())
-                            .set("joined", json::Value::boolean(joined == Joined::yes))
-                            .done());
-    std::vector<json::Value> left_over;
-    for (const auto& relative : verdict.left_over)
-        left_over.push_back(
-            json::Object()
-                .set("pid", relative.pid == 0 ? json::Value() : json::Value::number(std::int64_t{relative.pid}))
-                .set("name", json::Value::text(relative.name))
-                .done());
-    json::Object document;
-    document.set("outcome", json::Value::text(name_of(verdict.ending)));
-    document.set("exit_code", json::Value::number(std::int64_t{status}));
     const bool ran = verdict.ending == guard::Ending::child_exit || verdict.ending == guard::Ending::lost;
-    document.set("child", json::Object()
-                              .set("code", number_or_null(ran ? verdict.code : std::nullopt))
-                              .set("signal", number_or_null(ran ? verdict.signal : std::nullopt))
-                              .done());
-    document.set("locks", json::Value::array(locks));
-    document.set("left_over", json::Value::array(left_over));
-    document.set("margin_ms",
-                 verdict.margin ? json::Value::number(std::int64_t{verdict.margin->count()}) : json::Value());
-    document.set(
-        "error",
-        verdict.error
-            ? json::error_body(*verdict.error, hint_for(*verdict.error, &context.settings), context.info()).done()
-            : json::Value());
-    context.out.document(document.done());
+    context.out.document(json::run_outcome({.outcome = name_of(verdict.ending),
+                                            .exit_code = status,
+                                            .child_code = ran ? verdict.code : std::nullopt,
+                                            .child_signal = ran ? verdict.signal : std::nullopt,
+                                            .supervised = supervised(verdict, leases),
+                                            .error = error_value(context, verdict.error)})
+                             .done());
+}
+
+std::function<void(const std::string&)> notice_on(const Output& out) {
+    return [&out](const std::string& text) { out.note_if_writable("holdfast: " + printable(text)); };
 }
 
 guard::Job job_of(const Context& context, const Plan& plan, const std::vector<InheritedLease>& leases) {
     guard::Job job;
     job.command = context.line.tail;
     job.grace = plan.grace;
-    job.mark = LockId::random().text();
-    job.environment =
-        environment_with(leases, job.mark, context.settings.store_for_child(),
-                         context.settings.given(opt::store) && !context.settings.in_environment(opt::store));
-    job.notice = [&context](const std::string& text) { context.out.note("holdfast: " + text); };
+    job.leave_behind = context.settings.on(leave_behind);
+    job.environment = environment_with(leases, context.settings.store_for_child());
+    job.notice = notice_on(context.out);
     return job;
 }
 
@@ -249,64 +276,56 @@ Result<int> not_acquired(Context& context, const Error& error, std::optional<int
         if (signal)
             context.out.note(
                 fmt::format("holdfast: stopped by signal {} while waiting; the command was not started", *signal));
-        else if (skip && context.out.tells_success())
-            context.out.note("holdfast: skipped: " + printable(error.message));
-        else if (!skip)
+        else if (skip)
+            note_skipped(context.out, error);
+        else
             return std::unexpected(error);
         return status;
     }
     const std::string_view outcome = signal ? "interrupted" : skip ? "skipped" : "not_acquired";
     context.out.document(
-        json::Object()
-            .set("outcome", json::Value::text(outcome))
-            .set("exit_code", json::Value::number(std::int64_t{status}))
-            .set("child", json::Object().set("code", json::Value()).set("signal", json::Value()).done())
-            .set("error", json::error_body(error, hint_for(error, &context.settings), context.info()).done())
-            .done());
+        json::run_outcome({.outcome = outcome, .exit_code = status, .error = error_value(context, error)}).done());
     return status;
 }
 
-Result<int> run(Context& context) {
-    auto planned = plan(context);
-    if (!planned) return std::unexpected(planned.error());
-    if (context.settings.on(no_lock)) return run_unguarded(context, *planned);
-    const auto inherited = inherited_leases();
-    if (!inherited) return std::unexpected(inherited.error());
-
-    const guard::Signals signals;
-    const bool waits =
-        std::ranges::any_of(planned->terms, [](const auto& terms) { return terms.wait > milliseconds{0}; });
-    Waiting waiting(context, signals, waits);
-    auto watchdog = guard::Watchdog::start(planned->grace);
-    if (!watchdog) {
-        guard::Verdict verdict;
-        verdict.error = watchdog.error();
-        conclude(context, *planned, verdict, {});
-        return status_of(verdict);
-    }
-    const auto stores = context.stores();
-    if (!stores) return not_acquired(context, stores.error(), std::nullopt);
-    auto joined = join_outer(context, *planned, *stores, *inherited);
+/// The inner process: takes the locks, holds them, and supervises the command.
+Result<int> run_inner(Context& context, Plan plan, const std::vector<InheritedLease>& inherited,
+                      const guard::Signals& signals, guard::OuterLink& outer) {
+    const bool waits = std::ranges::any_of(plan.terms, [](const auto& terms) { return terms.wait > milliseconds{0}; });
+    Waiting waiting(context, outer, waits);
+    const auto stores = waiting.stores(context, plan);
+    if (!stores) return not_acquired(context, stores.error(), waiting.finish());
+    auto joined = join_outer(context, plan, *stores, inherited);
     if (!joined) return not_acquired(context, joined.error(), std::nullopt);
     const std::size_t joined_count = joined->size();
     // How long a joined lease lasts is known only now.
-    const auto grace = grace_for(context, shortest_lease(*planned, *stores, *joined));
+    const auto grace = grace_for(context, shortest_lease(plan, *stores, *joined));
     if (!grace) return not_acquired(context, grace.error(), std::nullopt);
-    planned->grace = *grace;
-    auto taken = take(context, *planned, *stores, *std::move(joined), waiting.hooks());
+    plan.grace = *grace;
+    auto taken = take(context, plan, *stores, *std::move(joined), waiting.hooks());
     const auto signal = waiting.finish();
+    if (!taken && taken.error().code == Errc::lock_conflict && waiting.deaf_because())
+        return not_acquired(context, *waiting.deaf_because(), signal);
     if (!taken) return not_acquired(context, taken.error(), signal);
-    guard::Guarded guarded{*std::move(taken), *std::move(watchdog)};
+    guard::Guarded guarded{*std::move(taken), outer};
     if (signal) {
         // The grant came in the same moment. Nobody is there any more to use it.
         if (auto released = guarded.group.release(); !released) return std::unexpected(released.error());
         return not_acquired(context, {Errc::lock_conflict, "stopped by a signal while waiting"}, signal);
     }
 
-    const auto leases = leases_of(guarded.group, joined_count, *planned, *stores);
-    const guard::Job job = job_of(context, *planned, leases_for_child(leases, *inherited));
+    const auto leases = leases_of(guarded.group, joined_count, plan, *stores);
+    const auto told = leases_for_child(leases, inherited);
+    const auto sealed = seal_databases(context, leases, guarded.group);
+    if (!sealed) {
+        // Nothing has run under the lease. That it cannot be given back now does not change the answer.
+        static_cast<void>(guarded.group.release());
+        return not_acquired(context, sealed.error(), std::nullopt);
+    }
+    guard::Job job = job_of(context, plan, told);
+    if (*sealed == Sealed::in_postgres) carry_in_postgres(job.environment, told);
     const auto verdict = guard::supervise(job, &guarded, signals, context.clock);
-    conclude(context, *planned, verdict, leases);
+    conclude(context, plan, verdict, leases);
     if (guarded.group.is_stuck()) {
         // A call to the store has not come back, and may never. The lease is over for us, so nobody waits for it.
         static_cast<void>(context.out.flush());
@@ -315,10 +334,41 @@ Result<int> run(Context& context) {
     return status_of(verdict);
 }
 
+/// The outer process: waits for the inner one, and tells the outcome where that cannot.
+int run_outer(Context& context, const Plan& plan, guard::InnerLink link, const guard::OuterOptions& options,
+              const guard::Signals& signals) {
+    const auto ended = guard::guard_inner(std::move(link), options, signals, context.clock);
+    if (const int* status = std::get_if<int>(&ended)) return *status;
+    const auto& verdict = std::get<guard::Verdict>(ended);
+    conclude(context, plan, verdict, {});
+    return status_of(verdict);
+}
+
+Result<int> run(Context& context) {
+    auto planned = plan(context);
+    if (!planned) return std::unexpected(planned.error());
+    if (context.settings.on(opt::no_lock)) return run_unguarded(context, *planned);
+    const auto inherited = inherited_leases();
+    if (!inherited) return std::unexpected(inherited.error());
+
+    guard::Signals signals;
+    const guard::OuterOptions options{guard::children(), notice_on(context.out)};
+    auto chain = guard::fork_inner(signals);
+    if (!chain) {
+        guard::Verdict verdict;
+        verdict.error = chain.error();
+        conclude(context, *planned, verdict, {});
+        return status_of(verdict);
+    }
+    if (auto* inner = std::get_if<guard::InnerLink>(&*chain))
+        return run_outer(context, *planned, std::move(*inner), options, signals);
+    return run_inner(context, *std::move(planned), *inherited, signals, std::get<guard::OuterLink>(*chain));
+}
+
 constexpr std::array words{Word{"NAME"}};
-constexpr std::array options{and_name,     opt::ttl,         opt::wait,    opt::no_wait, opt::max_hold,
-                             grace_option, opt::operation,   opt::reason,  opt::holder,  opt::user,
-                             opt::session, opt::unless_held, opt::if_held, no_lock};
+constexpr std::array options{and_name,       opt::ttl,     opt::wait,   opt::no_wait, opt::max_hold, grace_option,
+                             opt::operation, opt::reason,  opt::holder, opt::user,    opt::session,  opt::unless_held,
+                             opt::meta,      opt::if_held, opt::fence,  leave_behind, opt::no_lock};
 
 }  // namespace
 
@@ -331,7 +381,9 @@ constinit const Command run_command{"run",
                                     "When the lease cannot be renewed, CMD gets SIGTERM early enough that SIGKILL, "
                                     "after the grace, lands before anybody else can take the lock; "
                                     "the exit status is then 76. The same happens when holdfast itself is killed or "
-                                    "stopped: a small watchdog process sees to it.\n\n"
+                                    "stopped: it is two processes, and either ends CMD when the other cannot.\n\n"
+                                    "What CMD leaves running keeps the lock, and is named, until it has ended or "
+                                    "--leave-behind is given.\n\n"
                                     "CMD finds HOLDFAST_LOCK, HOLDFAST_LEASE, HOLDFAST_TOKEN, HOLDFAST_LOCK_ID and "
                                     "HOLDFAST_EXPIRES_AT in its environment, and all of its leases in HOLDFAST_LEASES. "
                                     "A holdfast command inside that asks for the same lock joins it: it neither waits "

@@ -28,17 +28,18 @@ std::vector<std::pair<Store*, std::size_t>> missing(const Plan& plan, const std:
     return rest;
 }
 
-/// How the lock `plan.names[i]` is held, if it is renewed for `ttl`.
-HoldOptions options_for(const Context& context, const Plan& plan, std::size_t i, Ttl ttl, const WaitHooks& hooks) {
+/// How the lock `plan.names[i]` on `store` is held, if it is renewed for `ttl`.
+HoldOptions options_for(const Context& context, const Plan& plan, Store& store, std::size_t i, Ttl ttl,
+                        const WaitHooks& hooks) {
     const client::Terms& terms = plan.terms[i];
     HoldOptions options;
-    options.holder = context.holder();
-    options.operation = context.settings.given(opt::operation) ? context.settings.text(opt::operation)
-                                                               : end_of(printable(context.line.tail.front()), 255);
+    options.holder = plan.holder;
+    options.operation = plan.operation;
     options.reason = context.settings.text(opt::reason);
     options.ttl = ttl;
     options.max_hold = terms.max_hold;
     options.unless_held = terms.unless_held;
+    options.meta = plan.meta;
     options.wait = terms.wait;
     options.cancel = hooks.cancel;
     options.renew = terms.renew;
@@ -46,8 +47,8 @@ HoldOptions options_for(const Context& context, const Plan& plan, std::size_t i,
     options.renew_interval = std::min(terms.renew_interval.value_or(HoldOptions::forever),
                                       guards::run::renew_interval(ttl.time(), plan.grace));
     options.time_to_stop = plan.grace;
-    options.observer = [blocked = hooks.blocked](const HoldEvent& event) {
-        if (event.kind == HoldEventKind::blocked && event.cause) blocked(*event.cause);
+    options.observer = [blocked = hooks.blocked, &store](const HoldEvent& event) {
+        if (event.kind == HoldEventKind::blocked && event.cause) blocked(*event.cause, store, event.name);
     };
     options.clock = &context.clock;
     return options;
@@ -92,12 +93,12 @@ Result<HoldGroup> take(const Context& context, const Plan& plan, const std::vect
                        const WaitHooks& hooks) {
     std::vector<HoldTarget> targets;
     for (const auto& [store, i] : missing(plan, stores, joined))
-        targets.push_back({store, plan.names[i], options_for(context, plan, i, plan.terms[i].ttl, hooks)});
+        targets.push_back({store, plan.names[i], options_for(context, plan, *store, i, plan.terms[i].ttl, hooks)});
     std::vector<Hold> held;
     for (client::JoinedLease& lease : joined) {
         const auto name = std::ranges::find(plan.names, lease.granted().lock.name);
         const auto i = static_cast<std::size_t>(name - plan.names.begin());
-        const HoldOptions options = options_for(context, plan, i, lease.ttl(), hooks);
+        const HoldOptions options = options_for(context, plan, lease.store(), i, lease.ttl(), hooks);
         auto kept = std::move(lease).keep(options);
         if (!kept) return std::unexpected(kept.error());
         held.push_back(std::move(*kept));

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <vector>
 
@@ -17,15 +18,18 @@ namespace holdfast::cli {
 
 /// What is asked for, checked, before any store is touched.
 struct Plan {
+    Holder holder;                     ///< The process that the caller waits for.
+    std::string operation{};           ///< What is done under the locks.
     std::vector<LockName> names;       ///< Each once.
     std::vector<client::Terms> terms;  ///< One for each name.
+    std::map<std::string, std::string> meta{};
     std::chrono::milliseconds grace{0};
 };
 
-/// Who is told of a wait, and who ends it.
+/// What happens while the command waits for its locks.
 struct WaitHooks {
     std::stop_token cancel;
-    std::function<void(const Error& conflict)> blocked;
+    std::function<void(const Error& conflict, Store& store, const LockName& name)> blocked;
 };
 
 using JoinedLeases = std::vector<client::JoinedLease>;

@@ -1,6 +1,6 @@
 // The short program: the whole command in one static executable, because loading shared libraries takes a fifth of the
-// time of a short command. What needs them after all is done by the same command with shared libraries, as which it
-// goes on: stores whose drivers are modules, and users whom only name services know.
+// time of a short command. Stores whose drivers are modules, and users whom only name services know, need them: then
+// this process becomes the full program, the same command with shared libraries.
 
 #include "base/os_error.hpp"
 #include "cli/app.hpp"
@@ -32,7 +32,7 @@ std::optional<fs::path> this_program() {
     return program;
 }
 
-Error go_on_as_full_program(const std::vector<std::string>& args) {
+Error exec_full_program(const std::vector<std::string>& args) {
     const auto ours = this_program();
     if (!ours)
         return {
@@ -56,4 +56,4 @@ Error go_on_as_full_program(const std::vector<std::string>& args) {
 // SQLite could load extensions, which nobody asks it to do. `--wrap=dlopen` puts this in the place of what would.
 extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }  // NOLINT(*-reserved-identifier,*-naming): ld's.
 
-int main(int argc, char** argv) { return holdfast::cli::run(argc, argv, holdfast::go_on_as_full_program); }
+int main(int argc, char** argv) { return holdfast::cli::run(argc, argv, holdfast::exec_full_program); }

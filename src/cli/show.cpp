@@ -14,7 +14,8 @@ Colour colour_of(LockState state) {
     switch (state) {
         case LockState::free: return Colour::green;
         case LockState::held: return Colour::yellow;
-        case LockState::expired: return Colour::red;
+        case LockState::expired:
+        case LockState::unreadable: return Colour::red;
     }
     return Colour::none;
 }
@@ -22,6 +23,14 @@ Colour colour_of(LockState state) {
 std::string expiry(const Lease& lease, Instant as_of) {
     return lease.expires_at > as_of ? "in " + to_words(lease.expires_at - as_of)
                                     : to_words(as_of - lease.expires_at) + " ago";
+}
+
+const std::string stale_words = "may be stale: nothing can be changed where this was read";
+
+/// Without the seconds that nobody plans with.
+std::string roughly(std::chrono::milliseconds time) {
+    using std::chrono::minutes;
+    return to_words(time < minutes{2} ? time : std::chrono::round<minutes>(time));
 }
 
 /// `numbers` and `what` stand for those of one event, or of several.
@@ -36,17 +45,6 @@ std::string line_with(const AuditEvent& event, const std::string& numbers, const
 }
 
 }  // namespace
-
-std::string shell_quoted(std::string_view text) {
-    const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               std::string_view("_-./:@,+=").find(c) != std::string_view::npos;
-    };
-    if (!text.empty() && std::ranges::all_of(text, plain)) return std::string(text);
-    std::string quoted = "'";
-    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
-}
 
 std::string who(const Holder& holder) {
     const std::string process = printable(holder.display());
@@ -64,7 +62,19 @@ std::string sentence(const LockStatus& status) {
                               expiry(lease, status.as_of), lease.lock_id.text());
 }
 
-void show_lock(Output& out, const LockStatus& status, const StoreInfo& store) {
+std::string usual_words(const LockStatus& status, const UsualHold& usual, std::optional<std::uint64_t> ahead) {
+    std::string text;
+    if (const auto held = time_held(status)) {
+        text = fmt::format("held {}, usually {}", roughly(*held), roughly(usual.p50()));
+        if (*held > usual.p95()) text += ", unusually long";
+    } else {
+        text = "usually held " + roughly(usual.p50());
+    }
+    if (!ahead) return text;
+    return text + fmt::format("; about your turn in {}", roughly(usual.turn_in(status, *ahead)));
+}
+
+void show_lock(Output& out, const LockStatus& status, const StoreInfo& store, const std::optional<UsualHold>& usual) {
     const auto field = [&](std::string_view name, const std::string& value) {
         if (!value.empty()) out.line(fmt::format("{:<11}{}", name, value));
     };
@@ -86,21 +96,37 @@ void show_lock(Output& out, const LockStatus& status, const StoreInfo& store) {
         for (const auto& [key, value] : lease.meta) field("meta", printable(key) + "=" + printable(value));
     }
     field("waiters", std::to_string(status.waiters));
+    if (usual) {
+        const bool must_wait = status.state == LockState::held || status.waiters > 0;
+        field("usual", usual_words(status, *usual, must_wait ? std::optional(status.waiters) : std::nullopt));
+    }
     if (const auto& ask = status.override_request)
         field("override", fmt::format("{} asks for it{}{}", who(ask->asker), ask->reason.empty() ? "" : ": ",
                                       printable(ask->reason)));
+    if (store.may_be_stale) field("stale", stale_words);
     field("store", fmt::format("{} (grade {})", printable(store.url), name_of(store.grade)));
+}
+
+void note_stale(const Output& out, const std::optional<StoreInfo>& store) {
+    if (store && store->may_be_stale) out.note(stale_words);
+}
+
+bool ran_out_long_ago(const LockStatus& status) {
+    return status.state == LockState::expired && status.lease->expires_at + std::chrono::hours{24} < status.as_of;
 }
 
 void show_locks(Output& out, const std::vector<LockStatus>& locks) {
     std::vector<Row> rows;
     for (const LockStatus& status : locks) {
-        if (!status.lease) continue;
-        rows.push_back(
-            {{printable(status.name.text()), std::string(name_of(status.state)), expiry(*status.lease, status.as_of),
-              who(status.lease->holder), printable(status.lease->operation), printable(status.lease->reason),
-              std::to_string(status.waiters), std::to_string(status.token.value)},
-             colour_of(status.state)});
+        Row row{{printable(status.name.text()), std::string(name_of(status.state))}, colour_of(status.state)};
+        if (const auto& lease = status.lease)
+            row.cells.insert(row.cells.end(), {expiry(*lease, status.as_of), who(lease->holder),
+                                               printable(lease->operation), printable(lease->reason)});
+        else
+            row.cells.resize(6);
+        row.cells.push_back(std::to_string(status.waiters));
+        row.cells.push_back(std::to_string(status.token.value));
+        rows.push_back(std::move(row));
     }
     if (rows.empty()) return out.note("no lock is held");
     out.table({"NAME", "STATE", "EXPIRES", "HOLDER", "OPERATION", "REASON", "WAITERS", "TOKEN"}, rows);

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
+#include "guards/run/signals.hpp"
+
 #include <chrono>
 #include <stop_token>
-#include <thread>
 
 namespace holdfast::cli {
 
@@ -13,26 +13,19 @@ namespace holdfast::cli {
 /// Made before any other thread, because it blocks the signals for all that come after.
 class StopOnSignal {
 public:
-    StopOnSignal();
-    ~StopOnSignal();
-    StopOnSignal(const StopOnSignal&) = delete;
-    StopOnSignal& operator=(const StopOnSignal&) = delete;
-
     [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
     /// The signal that came, or 0.
-    [[nodiscard]] int signal() const { return signal_; }
+    [[nodiscard]] int signal() const { return listener_.heard(); }
     /// What the process exits with then: 128+n.
-    [[nodiscard]] int exit_status() const { return 128 + signal_; }
+    [[nodiscard]] int exit_status() const { return 128 + signal(); }
 
     /// Sleeps; returns early when a signal comes.
     void sleep(std::chrono::milliseconds time) const;
 
 private:
-    void listen(const std::stop_token& end);
-
     std::stop_source stop_{};
-    std::atomic<int> signal_{0};
-    std::jthread listener_{};
+    guards::run::Signals signals_{guards::run::Signals::Take::requests_to_end};
+    guards::run::StopListener listener_{signals_, stop_};
 };
 
 }  // namespace holdfast::cli

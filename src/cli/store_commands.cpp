@@ -1,8 +1,11 @@
 // What concerns a store as a whole: doctor, init, and the version that knows it.
 #include "cli/command.hpp"
 #include "cli/context.hpp"
+#include "guards/sql/fence.hpp"
 #include "holdfast/open.hpp"
-#include "json/documents.hpp"
+#include "json/fence.hpp"
+#include "json/store.hpp"
+#include "sql/session.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -13,9 +16,21 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr Option strict{"strict", '\0', Takes::nothing,   "", "Fail with status 78 also if the grade is below A.",
-                        "",       "",   From::environment};
+constexpr Option strict{{"strict", Takes::nothing, "", "", From::environment},
+                        '\0',
+                        "",
+                        "Fail with status 78 also if the grade is below A."};
 constexpr std::array doctor_options{strict};
+
+std::string in_words(const StoreProperties& store) {
+    return fmt::format(
+        "{}; {}; {}; changes several locks {}; its clock counts {} ms; {}",
+        store.is_shared ? "shared by processes" : "for one process",
+        store.has_sessions ? "leases can end with their process (session=on)" : "leases do not end with their process",
+        store.pushes ? "wakes waiters" : "polls for waiters", store.commits_batches_as_one ? "as one" : "one by one",
+        store.clock_resolution.count(),
+        store.largest_value ? fmt::format("a value has at most {} bytes", *store.largest_value) : "values of any size");
+}
 
 Result<int> run_doctor(Context& context) {
     const auto store = context.store();
@@ -24,10 +39,11 @@ Result<int> run_doctor(Context& context) {
     const StoreInfo info = (*store)->info();
     Output& out = context.out;
     if (out.style().json) {
-        out.document(json::examination(info, findings).done());
+        out.document(json::examination(info, (*store)->properties(), findings).done());
     } else {
         out.line(fmt::format("{}: grade {}", printable(info.url), name_of(info.grade)));
         for (const std::string& reason : info.reasons) out.line("  " + printable(reason));
+        out.line("  " + in_words((*store)->properties()));
         for (const Finding& finding : findings)
             out.line(fmt::format("{}  {}: {}",
                                  out.coloured(finding.ok ? "ok  " : "FAIL", finding.ok ? Colour::green : Colour::red),
@@ -38,9 +54,51 @@ Result<int> run_doctor(Context& context) {
     return sound && is_enough ? 0 : row_of(Errc::store_unsafe).exit_status;
 }
 
-constexpr Option print{"print", '\0', Takes::nothing,   "", "Print the schema instead, and touch nothing.",
-                       "",      "",   From::environment};
-constexpr std::array init_options{print};
+constexpr Option print{
+    {"print", Takes::nothing, "", "", From::environment}, '\0', "", "Print the schema instead, and touch nothing."};
+constexpr Option with_fence{{"fence", Takes::nothing, "", "", From::command_line},
+                            '\0',
+                            "",
+                            "Instead of the store, create the fence of --database: a table, and holdfast_assert."};
+constexpr std::array init_options{print, with_fence, opt::database};
+
+/// --database, or that of the locks.
+Result<std::string> fenced_database(const Context& context) {
+    if (context.settings.given(opt::database)) return context.settings.text(opt::database);
+    auto url = context.settings.store_url();
+    if (url && !sql::is_sql_url(*url))
+        return fail(Errc::usage, "the locks are in no SQL database, so --database has to name the one to be fenced");
+    return url;
+}
+
+void print_text(Context& context, std::string_view text) {
+    context.out.line(text.ends_with('\n') ? text.substr(0, text.size() - 1) : text);
+}
+
+Result<int> init_fence(Context& context) {
+    const auto url = fenced_database(context);
+    if (!url) return std::unexpected(url.error());
+    if (context.settings.on(print)) {
+        const std::string script = guards::fence::Fence::script(sql::dialect_of(*url));
+        if (context.out.style().json)
+            context.out.document(json::schema(script).done());
+        else
+            print_text(context, script);
+        return 0;
+    }
+    const auto session = sql::open_session(*url, sql::IfAbsent::refuse, context.clock, context.soon());
+    if (!session) return std::unexpected(session.error());
+    const auto fence = guards::fence::Fence::of(**session, context.clock, context.soon());
+    if (!fence) return std::unexpected(fence.error());
+    if (auto created = (*fence)->create(context.soon()); !created) return std::unexpected(created.error());
+    if (auto installed = (*fence)->install_assert(context.soon()); !installed)
+        return std::unexpected(installed.error());
+    if (context.out.style().json)
+        context.out.document(json::fence_ready((*session)->place()).done());
+    else if (!context.out.style().quiet)
+        context.out.line(fmt::format("{} has a fence", printable((*session)->place())));
+    return 0;
+}
 
 Result<int> print_schema(Context& context) {
     const auto url = context.settings.store_url();
@@ -48,31 +106,27 @@ Result<int> print_schema(Context& context) {
     const auto schema = schema_of(*url);
     if (!schema) return std::unexpected(schema.error());
     if (context.out.style().json) {
-        context.out.document(json::Object().set("schema", json::Value::text_or_null(*schema)).done());
+        context.out.document(json::schema(*schema).done());
     } else if (schema->empty()) {
         context.out.note("this store has no schema");
     } else {
-        context.out.line(schema->ends_with('\n') ? schema->substr(0, schema->size() - 1) : *schema);
+        print_text(context, *schema);
     }
     return 0;
 }
 
 Result<int> run_init(Context& context) {
+    if (context.settings.on(with_fence)) return init_fence(context);
     if (context.settings.on(print)) return print_schema(context);
     const auto store = context.store();
     if (!store) return std::unexpected(store.error());
     if (const auto created = (*store)->apply({}, context.soon()); !created) return std::unexpected(created.error());
     const StoreInfo info = (*store)->info();
-    const std::string store_id = info.store_id ? info.store_id->text() : "";
     if (context.out.style().json) {
-        context.out.document(json::Object()
-                                 .set("store", json::Value::text(info.url))
-                                 .set("store_id", json::Value::text_or_null(store_id))
-                                 .set("grade", json::Value::text(name_of(info.grade)))
-                                 .done());
+        context.out.document(json::ready(info).done());
     } else if (!context.out.style().quiet) {
-        context.out.line(
-            fmt::format("{} is ready, store_id {}, grade {}", printable(info.url), store_id, name_of(info.grade)));
+        context.out.line(fmt::format("{} is ready, store_id {}, grade {}", printable(info.url),
+                                     info.store_id ? info.store_id->text() : "", name_of(info.grade)));
     }
     return 0;
 }
@@ -83,12 +137,7 @@ Result<int> run_version(Context& context) {
         context.out.line(fmt::format("holdfast {} (stores: {})", HOLDFAST_VERSION, fmt::join(schemes, ", ")));
         return 0;
     }
-    std::vector<json::Value> stores;
-    for (const std::string_view scheme : schemes) stores.push_back(json::Value::text(scheme));
-    context.out.document(json::Object()
-                             .set("version", json::Value::text(HOLDFAST_VERSION))
-                             .set("stores", json::Value::array(stores))
-                             .done());
+    context.out.document(json::version(HOLDFAST_VERSION, schemes).done());
     return 0;
 }
 

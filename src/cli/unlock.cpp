@@ -2,18 +2,20 @@
 #include "cli/context.hpp"
 #include "cli/prompt.hpp"
 #include "cli/show.hpp"
-#include "json/documents.hpp"
+#include "json/lock.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 namespace holdfast::cli {
 namespace {
 
-constexpr Option expect{"expect", '\0', Takes::one,       "LOCK_ID", "Break this lease and no other.",
-                        "",       "",   From::environment};
+constexpr Option expect{
+    {"expect", Takes::one, "", "", From::environment}, '\0', "LOCK_ID", "Break this lease and no other."};
 constexpr std::array words{Word{"NAME"}};
 constexpr std::array options{opt::yes, opt::reason, expect, opt::holder};
 
@@ -21,6 +23,27 @@ Error not_held(const LockStatus& status) {
     Error error{Errc::lock_not_held, printable(status.name.text()) + " is not held by anybody"};
     error.holder = std::make_shared<const LockStatus>(status);
     return error;
+}
+
+/// Until when a holder that has not been told can trust its lease, by the store's clock: by then its command has ended.
+/// Absent if the lease had run out.
+std::optional<Instant> trusted_until(const LockStatus& before, const LockStatus& after) {
+    const Lease& lease = *before.lease;
+    if (before.state != LockState::held) return std::nullopt;
+    // It may have been renewed while the question was answered; its events are counted.
+    const bool is_unchanged = after.seq == before.seq + 1;
+    const Instant until = is_unchanged ? lease.expires_at : std::max(lease.expires_at, after.as_of + lease.ttl);
+    return lease.max_until ? std::min(until, *lease.max_until) : until;
+}
+
+void tell(Output& out, const LockStatus& before, const std::optional<Instant>& until) {
+    out.line(fmt::format("{} was taken away from {}; it is free now", printable(before.name.text()),
+                         who(before.lease->holder)));
+    if (until)
+        out.line(
+            fmt::format("its command may still run until {}; holdfast run ends it as soon as it hears of this, mostly "
+                        "within a second",
+                        clock_time(*until, before.as_of)));
 }
 
 Result<int> run(Context& context) {
@@ -56,11 +79,11 @@ Result<int> run(Context& context) {
                         context.settings.text(opt::reason)};
     const auto broken = context.apply(request);
     if (!broken) return std::unexpected(broken.error());
+    const auto until = trusted_until(*status, broken->lock);
     if (context.out.style().json) {
-        context.out.document(json::Object().set("released", json::lock(*status, *context.info()).done()).done());
+        context.out.document(json::broken(*status, until, *context.info()).done());
     } else if (!context.out.style().quiet) {
-        context.out.line(fmt::format("{} was taken away from {}; it is free now", printable(name->text()),
-                                     who(status->lease->holder)));
+        tell(context.out, *status, until);
     }
     return 0;
 }
@@ -73,7 +96,9 @@ constinit const Command unlock_command{
     "Take a lock away from its holder",
     "Shows who holds the lock, asks, and ends that lease; if somebody else holds the lock by then, nothing is changed. "
     "The "
-    "audit log names who did it and why. The token rises, so that what the old holder still writes can be refused.\n\n"
+    "audit log names who did it and why. The token rises, so that what the old holder still writes can be refused. "
+    "Says until when its "
+    "command may still run: holdfast run ends it as soon as it hears of the loss, and at the latest with the lease.\n\n"
     "Example: holdfast unlock deploy/prod --reason \"runner is gone\"",
     words,
     options,

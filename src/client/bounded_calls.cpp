@@ -5,14 +5,8 @@
 #include <system_error>
 
 namespace holdfast::client {
-namespace {
 
 using std::chrono::milliseconds;
-
-/// More calls that hang will not bring an answer.
-constexpr std::size_t most_workers = 8;
-
-}  // namespace
 
 BoundedCalls::~BoundedCalls() {
     for (Worker& worker : workers_) worker.thread.request_stop();
@@ -20,43 +14,66 @@ BoundedCalls::~BoundedCalls() {
 
 bool BoundedCalls::is_stuck() const {
     const std::scoped_lock lock(mutex_);
-    return std::ranges::any_of(workers_, &Worker::is_overdue);
+    return given_up_ > 0;
 }
 
-bool BoundedCalls::finishes(std::function<void()> work, Deadline until, const Clock& clock) {
+std::size_t BoundedCalls::free_threads() const {
+    const std::scoped_lock lock(mutex_);
+    const auto busy = std::ranges::count_if(workers_, [](const Worker& each) { return static_cast<bool>(each.call); });
+    return most_threads_ - static_cast<std::size_t>(busy);
+}
+
+bool BoundedCalls::start(std::function<void()> call) {
     std::unique_lock lock(mutex_);
-    // One whose call came back after all can be used again.
-    auto worker = std::ranges::find_if(workers_, [](const Worker& each) { return !each.work; });
+    auto worker = std::ranges::find_if(workers_, [](const Worker& each) { return !each.call; });
     if (worker == workers_.end()) {
-        if (workers_.size() == most_workers) return false;
+        if (workers_.size() == most_threads_) return false;
         worker = workers_.emplace(workers_.end());
         try {
             worker->thread = std::jthread([this, &self = *worker](const std::stop_token& stop) { serve(self, stop); });
         } catch (const std::system_error&) {
-            // No thread can be had. Calls that come back are the rule, so it is made here.
             workers_.erase(worker);
             lock.unlock();
-            work();
+            call();
             return true;
         }
     }
-    worker->work = std::move(work);
+    worker->call = std::move(call);
     changed_.notify_all();
+    return true;
+}
+
+bool BoundedCalls::returns(std::function<void()> call, Deadline until, const Clock& clock) {
+    struct State {
+        bool returned = false;
+        bool given_up = false;
+    };
+    // Shared, because a call that was given up finishes after this function.
+    const auto state = std::make_shared<State>();
+    const bool began = start([this, state, call = std::move(call)] {
+        call();
+        const std::scoped_lock lock(mutex_);
+        state->returned = true;
+        if (state->given_up) --given_up_;
+        changed_.notify_all();
+    });
+    if (!began) return false;
+    std::unique_lock lock(mutex_);
     // In slices, because a timer does not count suspended time.
-    while (worker->work && !until.passed(clock))
-        changed_.wait_for(lock, std::min(until.remaining(clock), milliseconds{1000}), [&] { return !worker->work; });
-    worker->is_overdue = static_cast<bool>(worker->work);
-    return !worker->is_overdue;
+    while (!state->returned && !until.passed(clock))
+        changed_.wait_for(lock, std::min(until.remaining(clock), milliseconds{1000}), [&] { return state->returned; });
+    state->given_up = !state->returned;
+    if (state->given_up) ++given_up_;
+    return state->returned;
 }
 
 void BoundedCalls::serve(Worker& self, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [&] { return static_cast<bool>(self.work); })) {
+    while (changed_.wait(lock, stop, [&] { return static_cast<bool>(self.call); })) {
         lock.unlock();
-        self.work();
+        self.call();
         lock.lock();
-        self.work = nullptr;
-        self.is_overdue = false;
+        self.call = nullptr;
         changed_.notify_all();
     }
 }

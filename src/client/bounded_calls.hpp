@@ -3,6 +3,7 @@
 #include "holdfast/clock.hpp"
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
@@ -14,43 +15,52 @@
 
 namespace holdfast::client {
 
-/// Makes calls on threads of its own, so that a call that never returns does not take its caller with it: a disk that
-/// has gone, for example, holds a write up for ever, whatever deadline it was given.
+/// Makes calls on threads of its own, so that a call that never returns does not block its caller: a write to a disk
+/// that has failed, for example, can block for ever, whatever deadline it was given.
 ///
-/// For one caller at a time.
+/// A thread whose call has returned is used again. There are at most as many threads as the constructor says: when so
+/// many calls hang, another one would hang, too. May be used from any thread.
 class BoundedCalls {
 public:
-    BoundedCalls() = default;
+    explicit BoundedCalls(std::size_t most_threads) : most_threads_(most_threads) {}
     BoundedCalls(const BoundedCalls&) = delete;
     BoundedCalls& operator=(const BoundedCalls&) = delete;
-    /// Waits for calls that have not returned: they use what their caller lent.
+    /// Waits for calls that have not returned, since they use objects of their caller.
     ~BoundedCalls();
 
-    /// What `call` returns, or nothing if it has not returned at `until`. It goes on by itself then, and what it
-    /// returns later is dropped: `call` must own what it uses, or know that it outlives this object.
+    /// Begins `call` on another thread and returns. False, without a call, if all threads are busy. Where the process
+    /// can have no more threads, `call` is made here: calls that return are the rule.
+    [[nodiscard]] bool start(std::function<void()> call);
+
+    /// How many calls `start` can begin now.
+    [[nodiscard]] std::size_t free_threads() const;
+
+    /// What `call` returns, or nothing if it has not returned at `until`, or cannot begin. A call that is given up goes
+    /// on by itself, and its value is dropped: `call` must own what it uses, or know that it outlives this object.
     template <class T>
     [[nodiscard]] std::optional<T> run(std::function<T()> call, Deadline until, const Clock& clock) {
         const auto answer = std::make_shared<std::optional<T>>();
-        if (!finishes([answer, call = std::move(call)] { answer->emplace(call()); }, until, clock)) return std::nullopt;
+        if (!returns([answer, call = std::move(call)] { answer->emplace(call()); }, until, clock)) return std::nullopt;
         return std::move(*answer);
     }
 
-    /// Whether a call has still not returned that was given up.
+    /// True while a call that `run` gave up has not returned.
     [[nodiscard]] bool is_stuck() const;
 
 private:
     struct Worker {
-        std::function<void()> work{};  ///< Empty when it has nothing to do.
-        bool is_overdue = false;       ///< Nobody waits for it any more.
+        std::function<void()> call{};  ///< Empty while the thread is idle.
         std::jthread thread{};
     };
 
-    [[nodiscard]] bool finishes(std::function<void()> work, Deadline until, const Clock& clock);
+    [[nodiscard]] bool returns(std::function<void()> call, Deadline until, const Clock& clock);
     void serve(Worker& self, const std::stop_token& stop);
 
-    mutable std::mutex mutex_;  ///< Guards what the workers have to do.
+    const std::size_t most_threads_;
+    mutable std::mutex mutex_;  ///< Guards everything below.
     std::condition_variable_any changed_;
-    std::list<Worker> workers_;  ///< Last, so that they end before what they use. The list itself is the caller's.
+    std::size_t given_up_ = 0;   ///< Calls of `run` that were given up and have not returned.
+    std::list<Worker> workers_;  ///< Last, so that the threads end before what they use.
 };
 
 }  // namespace holdfast::client

@@ -1,3 +1,4 @@
+#include "client/hold_core.hpp"
 #include "client/store_identity.hpp"
 #include "holdfast/hold.hpp"
 
@@ -82,7 +83,7 @@ private:
     std::map<const Store*, StoreId> ids_;
 };
 
-/// `conflict`, with why nobody waited for the lock although a wait was asked for.
+/// `conflict`, with the reason why the lock was not waited for although a wait was requested.
 Error without_waiting(Error conflict, const LockName& later) {
     conflict.message += fmt::format(
         "; it is not waited for, because {} is held already and comes later in the order "
@@ -98,6 +99,7 @@ Result<HoldGroup> hold_all(std::vector<HoldTarget> targets, std::vector<Hold> he
     group.holds_ = std::move(held);
     if (targets.empty() && group.holds_.empty()) return fail(Errc::usage, "no lock is asked for");
     if (targets.empty()) return group;
+    for (HoldTarget& target : targets) target.options = client::with_clock_of(*target.store, std::move(target.options));
     const auto order = StoreOrder::of(targets, group.holds_);
     if (!order) return std::unexpected(order.error());
     const auto key = [&](const HoldTarget& target) { return order->key(*target.store, target.name); };
@@ -112,7 +114,7 @@ Result<HoldGroup> hold_all(std::vector<HoldTarget> targets, std::vector<Hold> he
     for (const Hold& hold : group.holds_) last_held = std::max(last_held, std::optional(key_of_hold(hold)));
 
     const Boottime start = targets.front().options.clock->boottime();
-    // What cannot be given back now runs out by itself; the refusal is what the caller needs to know.
+    // A lease that cannot be released now runs out by itself; the caller needs the refusal.
     const auto refused = [&group](const Error& error) {
         auto undone = group.release();
         return std::unexpected(error);

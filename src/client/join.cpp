@@ -1,5 +1,6 @@
 #include "client/join.hpp"
 
+#include "client/hold_core.hpp"
 #include "client/repeat.hpp"
 
 #include <fmt/format.h>
@@ -33,9 +34,9 @@ Result<Ttl> ttl_for(const LockStatus& seen, const JoinTerms& terms) {
 bool is_not_current(Errc code) { return code == Errc::lock_expired || code == Errc::lock_not_held; }
 
 Result<JoinedLease> JoinedLease::prove(Store& store, const LockName& name, const Credentials& as,
-                                       const JoinTerms& terms, const Clock& clock, milliseconds patience) {
+                                       const JoinTerms& terms, const Clock& clock, milliseconds timeout) {
     // Looked at first: how long to renew it for is told by the lease alone, and one that is over is left as it is.
-    const auto seen = store.inspect(name, Deadline::in(clock, patience));
+    const auto seen = store.inspect(name, Deadline::in(clock, timeout));
     if (!seen) return std::unexpected(seen.error());
     if (seen->state != LockState::held || seen->lease->lock_id != as.lock_id)
         return std::unexpected(not_current(name, *seen, as));
@@ -43,18 +44,35 @@ Result<JoinedLease> JoinedLease::prove(Store& store, const LockName& name, const
     if (!ttl) return fail(Errc::lock_expired, fmt::format("the lease on {} is about to run out", name.text()));
 
     const Boottime sent_at = clock.boottime();
-    auto renewed = apply_or_repeat(store, Renew{name, as, *ttl, Revive::no}, clock, patience);
+    auto renewed = apply_or_repeat(store, Renew{name, as, *ttl, Revive::no}, clock, timeout);
     if (!renewed) return std::unexpected(renewed.error());
     if (!terms.unless_held.empty()) {
         Check check{.name = name, .token = renewed->lock.token};
         check.lock_id = as.lock_id;
         check.unless_held = terms.unless_held;
-        const auto still = store.apply_one(check, Deadline::in(clock, patience));
+        const auto still = store.apply_one(check, Deadline::in(clock, timeout));
         if (!still && still.error().code == Errc::fencing_mismatch)
             return fail(Errc::lock_not_held, still.error().message);
         if (!still) return std::unexpected(still.error());
     }
     return JoinedLease(store, Granted{std::move(*renewed), sent_at, as}, *ttl);
+}
+
+Result<Hold> JoinedLease::keep(HoldOptions options) && {
+    const LockName name = granted_.lock.name;
+    options = with_clock_of(*store_, std::move(options));
+    options.ttl = ttl_;
+    auto registration = LockOrder::enter(*store_, name, false, *options.clock);
+    if (!registration) return std::unexpected(registration.error());
+    auto core = std::make_unique<Hold::Core>(*store_, options, std::move(granted_), std::move(*registration),
+                                             Hold::Core::AtEnd::leave);
+    if (options.clock->boottime() >= core->lease().deadline()) {
+        core->abandon();
+        return fail(Errc::lock_expired, fmt::format("too little is left of the lease on {} to be used", name.text()));
+    }
+    if (options.renew_from == RenewFrom::the_grant)
+        if (auto started = core->start_renewing(); !started) return std::unexpected(started.error());
+    return Hold(std::move(core));
 }
 
 }  // namespace holdfast::client

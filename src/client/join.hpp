@@ -14,10 +14,10 @@ struct JoinTerms {
     std::vector<LockName> unless_held{};  ///< Refused with `lock_conflict` while one of these is held.
     std::optional<Ttl> at_least{};        ///< Renewed for its own ttl, or for this if it is longer. Never for less:
                                           ///< others count on it.
-    bool renew = true;                    ///< False: proved, but not made to last longer than it does.
+    bool renew = true;                    ///< False: proved, but not extended.
 };
 
-/// A lease that somebody else took, gives back, and let us have the key of: a command around this one.
+/// A lease of a command around this one: that command took it, releases it, and has passed on its key.
 class JoinedLease {
 public:
     /// Proves by a renewal that `as` holds `name` now. The public lock_id alone proves nothing.
@@ -26,11 +26,11 @@ public:
     /// ran out is not revived. `unless_held` is decided in one step with whether the lease is still the current one.
     [[nodiscard]] static Result<JoinedLease> prove(Store& store, const LockName& name, const Credentials& as,
                                                    const JoinTerms& terms, const Clock& clock,
-                                                   std::chrono::milliseconds patience);
+                                                   std::chrono::milliseconds timeout);
 
     [[nodiscard]] const Granted& granted() const { return granted_; }
     [[nodiscard]] Store& store() const { return *store_; }
-    /// What it is renewed with.
+    /// The credentials for renewals.
     [[nodiscard]] Ttl ttl() const { return ttl_; }
 
     /// Keeps it renewed as `options` say, but always for its own ttl. `release` of such a hold ends the renewing and

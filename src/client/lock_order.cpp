@@ -23,21 +23,21 @@ struct Entry {
     LockName name;
 };
 
-struct Books {
+struct HeldLocksRegistry {
     std::mutex mutex;
     std::uint64_t next_id = 1;               ///< Guarded by mutex.
     std::map<std::uint64_t, Entry> entries;  ///< Guarded by mutex.
 };
 
-Books& books() {
-    static Books all;
+HeldLocksRegistry& held_locks() {
+    static HeldLocksRegistry all;
     return all;
 }
 
 std::vector<Entry> entries_of_this_thread() {
     std::vector<Entry> own;
-    const std::scoped_lock lock(books().mutex);
-    for (const auto& [id, entry] : books().entries)
+    const std::scoped_lock lock(held_locks().mutex);
+    for (const auto& [id, entry] : held_locks().entries)
         if (entry.thread == std::this_thread::get_id()) own.push_back(entry);
     return own;
 }
@@ -65,27 +65,28 @@ Result<void> check_wait(Store& store, const LockName& name, const Clock& clock) 
 
 }  // namespace
 
-LockOrder::Place::Place(Place&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
-LockOrder::Place::~Place() { leave(); }
+LockOrder::Registration::Registration(Registration&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+LockOrder::Registration::~Registration() { withdraw(); }
 
-void LockOrder::Place::note(const StoreId& store_id) const {
-    const std::scoped_lock lock(books().mutex);
-    if (const auto entry = books().entries.find(id_); entry != books().entries.end()) entry->second.store_id = store_id;
+void LockOrder::Registration::set_store_id(const StoreId& store_id) const {
+    const std::scoped_lock lock(held_locks().mutex);
+    if (const auto entry = held_locks().entries.find(id_); entry != held_locks().entries.end())
+        entry->second.store_id = store_id;
 }
 
-void LockOrder::Place::leave() {
+void LockOrder::Registration::withdraw() {
     if (id_ == 0) return;
-    const std::scoped_lock lock(books().mutex);
-    books().entries.erase(std::exchange(id_, 0));
+    const std::scoped_lock lock(held_locks().mutex);
+    held_locks().entries.erase(std::exchange(id_, 0));
 }
 
-Result<LockOrder::Place> LockOrder::enter(Store& store, const LockName& name, bool waits, const Clock& clock) {
+Result<LockOrder::Registration> LockOrder::enter(Store& store, const LockName& name, bool waits, const Clock& clock) {
     if (waits)
         if (auto allowed = check_wait(store, name, clock); !allowed) return std::unexpected(allowed.error());
-    const std::scoped_lock lock(books().mutex);
-    const std::uint64_t id = books().next_id++;
-    books().entries.emplace(id, Entry{std::this_thread::get_id(), &store, std::nullopt, name});
-    return Place(id);
+    const std::scoped_lock lock(held_locks().mutex);
+    const std::uint64_t id = held_locks().next_id++;
+    held_locks().entries.emplace(id, Entry{std::this_thread::get_id(), &store, std::nullopt, name});
+    return Registration(id);
 }
 
 }  // namespace holdfast::client

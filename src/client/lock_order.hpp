@@ -10,28 +10,29 @@
 namespace holdfast::client {
 
 /// Which locks each thread of this process holds. Locks are taken in one order, by the `store_id` of the store and then
-/// by name; a thread that waits against it can deadlock, and one that waits for itself surely does.
+/// by name; a thread that waits against this order can deadlock, and one that waits for a lock of its own always does.
 class LockOrder {
 public:
-    /// A lock's entry in the books. Leaves when destroyed, at the latest.
-    class Place {
+    /// Marks a lock as held, or asked for, by the thread that entered it. Withdrawn by its destructor at the latest.
+    class Registration {
     public:
-        Place(Place&& other) noexcept;
-        Place& operator=(Place&&) = delete;
-        ~Place();
-        /// Notes the store's id, which is known at the latest when the lock is granted.
-        void note(const StoreId& store_id) const;
-        void leave();
+        Registration(Registration&& other) noexcept;
+        Registration& operator=(Registration&&) = delete;
+        ~Registration();
+        /// The store's id is known at the latest when the lock is granted.
+        void set_store_id(const StoreId& store_id) const;
+        void withdraw();
 
     private:
         friend class LockOrder;
-        explicit Place(std::uint64_t id) : id_(id) {}
+        explicit Registration(std::uint64_t id) : id_(id) {}
         std::uint64_t id_;
     };
 
-    /// `usage` if the calling thread would wait against the order. A thread that does not wait cannot deadlock. The
-    /// store is asked for its id only where a waiting thread holds a lock on another store already.
-    [[nodiscard]] static Result<Place> enter(Store& store, const LockName& name, bool waits, const Clock& clock);
+    /// Registers the lock for the calling thread. `usage` if that thread would wait against the order; one that does
+    /// not wait cannot deadlock. The store is asked for its id only if a thread that waits holds a lock on another
+    /// store.
+    [[nodiscard]] static Result<Registration> enter(Store& store, const LockName& name, bool waits, const Clock& clock);
 };
 
 }  // namespace holdfast::client

@@ -35,6 +35,16 @@ Error reason_of_expiry(const RenewalRecord& record, Instant now) {
                                             clock_time(lease.renewed_at, now), failure)};
 }
 
+std::optional<Error> loss_told_by(const LockName& name, Error refusal) {
+    if (refusal.store_is_lost)
+        return Error{Errc::lock_not_held,
+                     fmt::format("the store knows nothing of the lease on {}: {}", name.text(), refusal.message)};
+    // Another token is there, or was: for the holder the same as another lease.
+    if (refusal.code == Errc::fencing_mismatch) refusal.code = Errc::lock_not_held;
+    if (refusal.code == Errc::lock_expired || refusal.code == Errc::lock_not_held) return refusal;
+    return std::nullopt;
+}
+
 std::optional<Explanation> explain_loss(const LockName& name, const LockId& lock_id,
                                         const std::vector<AuditEvent>& events, Instant now) {
     const std::string& lock = name.text();
@@ -56,6 +66,10 @@ std::optional<Explanation> explain_loss(const LockName& name, const LockId& lock
                 return Explanation{HoldEventKind::transferred,
                                    fmt::format("{} was given to {} at {}, as {} approved{}", lock, who(event.holder),
                                                at, printable(event.actor), because(event.reason))};
+            case EventKind::expired:
+                if (event.lock_id != lock_id) break;
+                return Explanation{HoldEventKind::expired,
+                                   fmt::format("the lease on {} had run out, which was announced at {}", lock, at)};
             case EventKind::released:
                 if (event.lock_id != lock_id) break;
                 return Explanation{HoldEventKind::expired,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Why a lease is lost, in words that tell its holder what happened.
+/// Words the reason why a lease was lost.
 namespace holdfast::client {
 
 /// A lease, and what its holder knows of the tries to renew it.
@@ -18,11 +18,15 @@ struct RenewalRecord {
     std::optional<Error> last_failure{};  ///< Of the tries since the last answer.
 };
 
-/// Another renewal would bring nothing.
+/// Another renewal would not extend the lease.
 [[nodiscard]] bool is_at_limit(const Lease& lease);
 
-/// Why a lease that nobody took away has come to its end: `lock_expired`.
+/// The reason why a lease ended that nobody took away: `lock_expired`.
 [[nodiscard]] Error reason_of_expiry(const RenewalRecord& record, Instant now);
+
+/// The loss that `refusal` shows: the store's answer to a renewal, or to a Check of the lease. Empty if it shows none:
+/// the store was not reached, or refused for another reason.
+[[nodiscard]] std::optional<Error> loss_told_by(const LockName& name, Error refusal);
 
 struct Explanation {
     HoldEventKind kind = HoldEventKind::expired;

@@ -101,6 +101,12 @@ Result<Terms> terms_for(const LockName& name, const std::vector<Policy>& policie
         return fail(Errc::usage, fmt::format("nobody waits for {}: the policy for \"{}\" has may_wait = false; try "
                                              "again later, or ask with holdfast override request",
                                              printable(name.text()), printable(policy->match)));
+    if (wish.renews && !policy->renew.value_or(true))
+        return fail(
+            Errc::usage,
+            fmt::format("a lease of {} is not renewed: the policy for \"{}\" has renew = false; finish the work "
+                        "before it runs out, or take the lock again",
+                        printable(name.text()), printable(policy->match)));
     const auto ttl = Ttl::of(ttl_time);
     if (!ttl) return std::unexpected(ttl.error());
 

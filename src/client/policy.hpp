@@ -11,7 +11,7 @@
 
 namespace holdfast::client {
 
-/// What the configuration says about the locks whose names match a pattern.
+/// The configured terms of the locks whose names match a pattern.
 struct Policy {
     std::string match;                               ///< `*` stands for any text without `/`, `**` for any text.
     std::optional<std::chrono::milliseconds> ttl{};  ///< When the caller names none.
@@ -30,14 +30,15 @@ struct Wish {
     std::optional<std::chrono::milliseconds> ttl{};
     std::optional<std::chrono::milliseconds> max_hold{};
     std::optional<std::chrono::milliseconds> wait{};  ///< In the queue.
-    bool wait_is_usual = false;  ///< It is a default of the caller, and gives way to a policy with may_wait = false.
+    bool wait_is_usual = false;  ///< The wait is the caller's default, and a policy with may_wait = false overrides it.
     std::vector<LockName> unless_held{};
+    bool renews = false;  ///< The request is a renewal.
 };
 
 /// What it gets.
 struct Terms {
     Ttl ttl;
-    std::optional<std::chrono::milliseconds> longest_ttl{};  ///< Also of what somebody else asks for.
+    std::optional<std::chrono::milliseconds> longest_ttl{};  ///< Also limits the requests of others.
     std::optional<std::chrono::milliseconds> max_hold{};
     std::chrono::milliseconds wait{0};
     bool renew = true;

@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    [[nodiscard]] Deadline soon() const { return Deadline::in(*options_.clock, patience); }
+    [[nodiscard]] Deadline soon() const { return Deadline::in(store_.clock(), patience); }
 
     Result<void> visit(const LockStatus& lock) {
         ++total_.visited;

@@ -6,9 +6,9 @@
 
 namespace holdfast::client {
 
-/// `apply_one`, within `patience`. If nobody knows what came of it, it is sent once more with as much time, where that
-/// is harmless. What may have been done stays unknown if the store cannot be reached for that.
+/// `apply_one`, within `timeout`. If the outcome is unknown, sends it once more with the same timeout, if a repeat is
+/// harmless. The outcome stays unknown if the store cannot be reached then.
 [[nodiscard]] Reply apply_or_repeat(Store& store, const Request& request, const Clock& clock,
-                                    std::chrono::milliseconds patience);
+                                    std::chrono::milliseconds timeout);
 
 }  // namespace holdfast::client

@@ -12,13 +12,11 @@ namespace {
 constexpr std::chrono::seconds time_to_answer{10};
 
 Result<StoreId> identify(Store& store, const Clock& clock) {
-    if (const auto known = store.info().store_id) return *known;
+    if (const auto known = store.store_id()) return *known;
     const auto created = store.apply({}, Deadline::in(clock, time_to_answer));
     if (!created) return std::unexpected(created.error());
-    const StoreInfo info = store.info();
-    if (!info.store_id)
-        return fail(Errc::store_unavailable, fmt::format("{} does not say its store_id", printable(info.url)));
-    return *info.store_id;
+    if (const auto known = store.store_id()) return *known;
+    return fail(Errc::store_unavailable, fmt::format("{} does not say its store_id", printable(store.info().url)));
 }
 
 }  // namespace

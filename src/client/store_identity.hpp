@@ -14,7 +14,7 @@ namespace holdfast::client {
 /// it has no id before.
 ///
 /// Refused with `config` when two of them have the same id: they are one store under two names, or one is a copy of the
-/// other. Locks on both would exclude less than they seem to.
+/// other. Locks on both would not exclude what they seem to exclude.
 [[nodiscard]] Result<std::vector<StoreId>> identify(std::span<Store* const> stores, const Clock& clock);
 
 }  // namespace holdfast::client

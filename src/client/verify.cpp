@@ -12,9 +12,9 @@ namespace holdfast::client {
 namespace {
 
 constexpr std::chrono::seconds call_limit{10};
-/// So often a lock is looked at whose log is pruned while it is read.
+/// How often a lock is read again because its log was pruned meanwhile.
 constexpr int most_attempts = 20;
-/// So many of the oldest and of the newest events are looked at for locks that the store does not know.
+/// How many of the oldest and of the newest events are searched for locks that the store does not know.
 constexpr std::size_t sample = 1000;
 
 class Verifier {
@@ -30,7 +30,7 @@ public:
             const Result<void> chain = events ? verify_chain(*events, *status) : std::unexpected(events.error());
             if (chain) {
                 total_.events += events->size();
-                ++total_.locks;
+                if (status->seq > 0) ++total_.locks;
                 return {};
             }
             if (chain.error().code != Errc::audit_chain_broken) return chain;
@@ -52,7 +52,7 @@ public:
             if (auto verified = lock(status.name); !verified) return verified;
         }
         for (const auto which : {HistoryQuery::Which::oldest, HistoryQuery::Which::newest})
-            if (auto found = no_strangers(known, which); !found) return found;
+            if (auto found = expect_all_known(known, which); !found) return found;
         return {};
     }
 
@@ -73,7 +73,7 @@ public:
 private:
     [[nodiscard]] Deadline soon() const { return Deadline::in(clock_, call_limit); }
 
-    /// What `status` knows of. Of a lock that was never used, everything.
+    /// The events that `status` counts. All of them for a lock that was never used.
     Result<std::vector<AuditEvent>> up_to(const LockStatus& status) {
         auto events = store_.history({.name = status.name}, soon());
         if (!events) return events;
@@ -93,7 +93,7 @@ private:
                                 name.text()));
     }
 
-    Result<void> no_strangers(std::set<LockName>& known, HistoryQuery::Which which) {
+    Result<void> expect_all_known(std::set<LockName>& known, HistoryQuery::Which which) {
         const auto events = store_.history({.limit = sample, .which = which}, soon());
         if (!events) return std::unexpected(events.error());
         for (const AuditEvent& event : *events)

@@ -17,12 +17,12 @@ using std::chrono::milliseconds;
 /// A call that hangs longer than this would outlive the ticket that it keeps alive.
 constexpr milliseconds call_timeout{2000};
 
-/// The longest sleep of who has no place in this queue: a wake-up is a hint that may be lost.
+/// The longest sleep of a waiter that has no place in this queue: a wake-up is a hint that may be lost.
 milliseconds poll_interval(const Acquire& request) {
     return std::clamp(request.ttl.time() / 4, milliseconds{20}, milliseconds{1000});
 }
 
-/// How long who stands in line can be sure to find a lease that it was not told of: see `Asker`.
+/// How long a queued waiter can still find a lease that was granted without its knowledge: see `Asker`.
 milliseconds certainty(const Acquire& request) {
     return request.max_hold ? std::min(request.ticket->time(), *request.max_hold) : request.ticket->time();
 }
@@ -32,11 +32,12 @@ Ttl ticket_ttl(const Acquire& request) {
     return *Ttl::of(std::clamp(request.ttl.time(), milliseconds{3000}, milliseconds{10000}));
 }
 
-/// Sleeps until what was in the way may have gone, or it is time to look again. The lock, if it was handed on.
+/// Sleeps until the reason for the refusal may be gone, or it is time to ask again. Returns the lock if it was handed
+/// over.
 std::optional<HandedOn> sleep_on(Store& store, const Acquire& request, const Error& obstacle, const Patience& patience,
                                  const Clock& clock) {
     const bool in_line = obstacle.holder && obstacle.holder->name == request.name;
-    // Who stands in line is told by the store when its turn comes, and asks in between only to keep its place.
+    // The store tells a queued waiter when its turn comes. Until then it asks only to keep its place.
     const milliseconds longest = in_line ? certainty(request) / 3 : poll_interval(request);
     const milliseconds nap = base::random_between(longest / 2, longest);
     const Deadline until{std::min(patience.deadline.at, clock.boottime() + nap)};
@@ -46,7 +47,7 @@ std::optional<HandedOn> sleep_on(Store& store, const Acquire& request, const Err
                           in_line ? std::optional(request.as.lock_id) : std::nullopt, stop};
         if (auto woken = store.wait_for_change(watch, until)) return std::move(*woken);
     }
-    // The store is not reached, or has no wake-up to give: what is left is time.
+    // The store cannot be reached, or cannot wake us: wait for time to pass.
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any nobody;
@@ -57,11 +58,11 @@ std::optional<HandedOn> sleep_on(Store& store, const Acquire& request, const Err
 
 bool worth_repeating(Errc code) { return code == Errc::store_unavailable || code == Errc::outcome_unknown; }
 
-/// Somebody who asks for a lock again and again.
+/// Asks for a lock again and again.
 ///
-/// As long as an answer is missing it stays who it is: asking again is how it finds out. But not longer than a lease
-/// lasts: the store does not remember for ever which leases have ended, and one lock_id must not name two of them. Who
-/// stands in line is in the same doubt, because the lock may have been handed on to it.
+/// While an answer is missing it keeps its credentials: repeating the request shows whether it was granted. But not for
+/// longer than a lease lasts: the store does not remember for ever which leases have ended, and one lock_id must not
+/// name two of them. A queued waiter is in the same doubt, because the lock may have been handed over to it.
 class Asker {
 public:
     Asker(Store& store, Acquire request, const Clock& clock)
@@ -70,7 +71,7 @@ public:
     [[nodiscard]] const Acquire& request() const { return request_; }
 
     [[nodiscard]] Result<Granted> ask() {
-        if (doubt_is_stale()) become_another();
+        if (doubt_is_stale()) rotate_credentials();
         std::vector<Request> batch;
         if (former_) batch.emplace_back(Cancel{request_.name, *former_});
         batch.emplace_back(request_);
@@ -83,7 +84,7 @@ public:
         const Errc code = reply.error().code;
         const bool is_over = code == Errc::lock_not_held || (code == Errc::lock_expired && in_line_since_);
         if (is_over && (doubted_since_ || in_line_since_)) {
-            become_another();
+            rotate_credentials();
             return ask();
         }
         if (code == Errc::outcome_unknown && !doubted_since_) doubted_since_ = sent_at;
@@ -93,8 +94,16 @@ public:
         return std::unexpected(reply.error());
     }
 
-    /// Gives up the place in the queue, and a grant whose answer was lost on the way. What it returns is the outcome of
-    /// the whole: `outcome_unknown` if there may be such a grant.
+    /// Makes a lease that was handed over last its ttl. A refusal or a lost answer is found out by the next `ask`.
+    [[nodiscard]] Result<Granted> extend() {
+        const Boottime sent_at = clock_.boottime();
+        auto reply = store_.apply_one(Renew{request_.name, request_.as, request_.ttl}, time_to_ask());
+        if (!reply) return std::unexpected(reply.error());
+        return Granted{std::move(*reply), sent_at, request_.as};
+    }
+
+    /// Gives up the place in the queue, and a grant whose answer was lost. Returns the outcome of the whole wait:
+    /// `outcome_unknown` if there may be such a grant.
     [[nodiscard]] Result<void> withdraw() {
         std::vector<Request> batch{Cancel{request_.name, request_.as}};
         if (former_) batch.emplace_back(Cancel{request_.name, *former_});
@@ -108,7 +117,7 @@ public:
     }
 
 private:
-    /// Until then a grant that was not heard of must be there still. A little before the lease ends by our clock: the
+    /// Until then a grant whose answer was lost is still in the store. A little before the lease ends by our clock: the
     /// store's may be faster, and both count whole milliseconds.
     [[nodiscard]] Boottime end_of_doubt() const {
         const auto end = [](std::optional<Boottime> since, milliseconds time) {
@@ -119,12 +128,12 @@ private:
 
     [[nodiscard]] bool doubt_is_stale() const { return clock_.boottime() >= end_of_doubt(); }
 
-    /// What it says to a store that was stopped must not count when the doubt has become stale in the meantime.
+    /// A request that a stopped store receives late must not be applied once the doubt has become stale.
     [[nodiscard]] Deadline time_to_ask() const {
         return {std::min(Deadline::in(clock_, call_timeout).at, end_of_doubt())};
     }
 
-    void become_another() {
+    void rotate_credentials() {
         former_ = std::exchange(request_.as, Credentials::random());
         doubted_since_.reset();
         in_line_since_.reset();
@@ -135,7 +144,7 @@ private:
     Acquire request_;
     std::optional<Boottime> doubted_since_{};  ///< When the first request left whose answer is still missing.
     std::optional<Boottime> in_line_since_{};  ///< When the last request left that was answered with a place in line.
-    std::optional<Credentials> former_{};      ///< Who it was before. What it left in the store would run out anyway.
+    std::optional<Credentials> former_{};      ///< To be cancelled. What they left in the store would expire anyway.
 };
 
 }  // namespace
@@ -169,8 +178,10 @@ Result<Granted> acquire_in_turn(Store& store, Acquire request, const Clock& cloc
             return granted;
         }
         auto handed_on = sleep_on(store, asker.request(), error, patience, clock);
-        if (handed_on && patience.enough && time_left(handed_on->lock) >= *patience.enough)
+        if (!handed_on) continue;
+        if (patience.enough && time_left(handed_on->lock) >= *patience.enough)
             return Granted{{std::move(handed_on->lock), std::nullopt}, handed_on->seen_from, asker.request().as};
+        if (auto extended = asker.extend()) return extended;
     }
 }
 

@@ -11,18 +11,18 @@
 
 namespace holdfast::client {
 
-/// How long to wait for a lock, and who can end the wait.
+/// How long to wait for a lock, and what ends the wait.
 struct Patience {
     Deadline deadline{};     ///< Of the wait as a whole.
     std::stop_token stop{};  ///< Ends the wait at once.
-    /// Called whenever the lock is not to be had yet: somebody else is first, or the store is away.
+    /// Called whenever the lock cannot be taken yet: another client is first, or the store is away.
     std::function<void(const Error& cause)> blocked{};
-    /// For callers that renew at once: a lease that was handed on is taken as it is if so much of it is left. It may be
-    /// as short as a place in the queue until it is renewed. Otherwise it is asked for once more, and lasts its ttl.
+    /// For callers that renew at once: a lease that was handed over is taken as it is if so much of it is left. It may
+    /// be as short as a place in the queue until it is renewed. Otherwise it is extended first, and lasts its ttl.
     std::optional<std::chrono::milliseconds> enough{};
 };
 
-/// A grant, the moment before the request left that brought it, which the holder counts from, and to whom it was given.
+/// A grant, its credentials, and the moment before its request was sent, from which the holder counts.
 struct Granted : Outcome {
     Boottime sent_at{};
     Credentials as;

@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// The value of HOLDFAST_LEASES: every lease that a command works under. The one document that is read as well as
-/// written.
+/// The value of HOLDFAST_LEASES: every lease that a command works under.
 namespace holdfast::json {
 
 struct ListedLease {
@@ -20,6 +19,9 @@ struct ListedLease {
 
 /// `[{"store_id","name","token","lock_id","lease"}]`. Holds secrets.
 [[nodiscard]] Value lease_list(const std::vector<ListedLease>& leases);
+
+/// `[{"name","token","lock_id"}]`: what everybody may see of them.
+[[nodiscard]] Value public_lease_list(const std::vector<ListedLease>& leases);
 
 /// Absent unless `text` is such a list, whole and well-formed. Fields that are not known are passed over.
 [[nodiscard]] std::optional<std::vector<ListedLease>> parse_lease_list(std::string_view text);

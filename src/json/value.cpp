@@ -10,7 +10,8 @@ namespace holdfast::json {
 Value Value::text(std::string_view text) {
     // A path or a host name may hold any bytes, but a JSON document is UTF-8.
     const std::string safe = is_utf8(text) ? std::string(text) : printable(text);
-    // People read documents on terminals, too: a character that would deceive them there stands as an escape.
+    // People read documents on terminals, too: invisible characters and those that change the direction of text are
+    // escaped.
     return Value(with_unicode_escapes(boost::json::serialize(boost::json::string_view(safe))));
 }
 
@@ -26,6 +27,21 @@ Value Value::array(const std::vector<Value>& items) {
         written += item.written_;
     }
     return Value(written + "]");
+}
+
+Value Value::time(Instant instant) { return Value::text(to_rfc3339(instant)); }
+Value Value::duration(std::chrono::milliseconds time) { return Value::number(std::int64_t{time.count()}); }
+
+Value Value::texts(const std::vector<std::string>& texts) {
+    std::vector<Value> items;
+    for (const std::string& text : texts) items.push_back(Value::text(text));
+    return Value::array(items);
+}
+
+Value Value::texts(const std::map<std::string, std::string>& texts) {
+    Object object;
+    for (const auto& [key, text] : texts) object.set(key, Value::text(text));
+    return object.done();
 }
 
 Object& Object::set(std::string_view key, const Value& value) {

@@ -1,13 +1,16 @@
 #pragma once
 
+#include "holdfast/clock.hpp"
+
+#include <chrono>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-/// JSON as it is written. Values are put together, not looked into.
+/// Writes JSON. Values can be combined and not read; `parse.hpp` reads.
 namespace holdfast::json {
 
 /// One JSON value, already in its written form.
@@ -19,8 +22,12 @@ public:
     [[nodiscard]] static Value number(std::uint64_t number);
     [[nodiscard]] static Value boolean(bool yes);
     [[nodiscard]] static Value array(const std::vector<Value>& items);
-    /// `null` for what is empty: a reason that nobody gave is no reason.
+    /// `null` if it is empty.
     [[nodiscard]] static Value text_or_null(std::string_view text);
+    [[nodiscard]] static Value time(Instant instant);
+    [[nodiscard]] static Value duration(std::chrono::milliseconds time);
+    [[nodiscard]] static Value texts(const std::vector<std::string>& texts);
+    [[nodiscard]] static Value texts(const std::map<std::string, std::string>& texts);
 
     /// On one line, without a line end.
     [[nodiscard]] const std::string& written() const { return written_; }

@@ -48,8 +48,8 @@ private:
     Bytes bytes_;
 };
 
-/// Reads what Writer wrote. After the first thing that does not fit everything reads as empty, and
-/// `complete()` is false: callers check once, at the end.
+/// Reads what Writer wrote. After the first error everything reads as empty, and `complete()` is false: callers check
+/// once, at the end.
 class Reader {
 public:
     explicit Reader(std::span<const std::uint8_t> bytes) : rest_(bytes) {}
@@ -61,7 +61,7 @@ public:
         return value;
     }
     std::chrono::milliseconds time() {
-        // Beyond this is no date but damage, and sums of such times would overflow.
+        // A time beyond this is damage, and sums of such times would overflow.
         constexpr std::int64_t limit = std::int64_t{1} << 53;
         const auto count = static_cast<std::int64_t>(number());
         if (count <= -limit || count >= limit) ok_ = false;
@@ -316,7 +316,7 @@ std::optional<AuditEvent> decode_event(std::span<const std::uint8_t> bytes) {
     AuditEvent event{.name = std::move(*name)};
     event.seq = in.number();
     event.at = in.instant();
-    event.kind = in.choice(EventKind::pruned);
+    event.kind = in.choice(newest_event_kind);
     event.token = in.token();
     event.lock_id = LockId(in.raw<16>());
     event.holder = in.holder();

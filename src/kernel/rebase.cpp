@@ -21,8 +21,8 @@ milliseconds step_between(const ClockMark& then, const ClockMark& mark) {
 }  // namespace
 
 ClockMark mark_of(const Clock& clock) {
-    // A process that is stopped between two readings would take the pause for a step of the wall clock
-    // and end the leases of others early, so it reads again. What is left of a pause stays below the noise.
+    // A process that is stopped between two readings would take the pause for a step of the wall clock and end the
+    // leases of others early, so it reads again. The rest of a pause stays below the tolerance.
     while (true) {
         const Boottime before = clock.boottime();
         const Instant wall = clock.wall();
@@ -36,7 +36,9 @@ Record rebase(Record record, const ClockMark& then, const ClockMark& mark, Insta
     const auto step = rebooted ? milliseconds{0} : step_between(then, mark);
     if (record.held) {
         Lease& lease = record.held->lease;
-        lease.expires_at = rebooted ? std::min(lease.expires_at, now + lease.ttl) : lease.expires_at + step;
+        // A lease whose end was announced stays over, also under a wall clock that lost the date.
+        const Instant latest = record.is_announced() ? now : now + lease.ttl;
+        lease.expires_at = rebooted ? std::min(lease.expires_at, latest) : lease.expires_at + step;
         if (lease.max_until) *lease.max_until += step;
     }
     if (record.pending) {
@@ -48,7 +50,7 @@ Record rebase(Record record, const ClockMark& then, const ClockMark& mark, Insta
 }
 
 Ticket rebase(Ticket ticket, const ClockMark& then, const ClockMark& mark, Instant now) {
-    // Who waited in a queue does not come back after a reboot.
+    // A waiter does not survive a reboot.
     const bool rebooted = then.boot_id != mark.boot_id;
     ticket.expires_at = rebooted ? std::min(ticket.expires_at, now) : ticket.expires_at + step_between(then, mark);
     return ticket;

@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
-/// What a store keeps of one lock, and what the protocol reads of it.
+/// The stored state of one lock, and the state that a step reads.
 namespace holdfast::kernel {
 
-/// How the lease before the current state ended.
+/// How a lease ended. `stolen` is that of a lease that ran out: it was taken over, or an Expire announced it.
 enum class Ending : std::uint8_t { released = 1, stolen = 2, broken = 3, transferred = 4 };
 
-/// The last lease that ended. It makes a repeated release harmless, and keeps a late duplicate of its
-/// Acquire from granting the lock to somebody who is long gone.
+/// The last lease that ended: the one before `held`, or `held` itself once an Expire has announced it. It makes a
+/// repeated release harmless, and prevents a late duplicate of its Acquire from granting the lock to a holder that is
+/// gone.
 struct Ended {
     LockId lock_id{};
     KeyHash key_hash{};
@@ -27,7 +28,7 @@ struct Ended {
     [[nodiscard]] bool operator==(const Ended&) const = default;
 };
 
-/// A lease together with what proves its holder.
+/// A lease, and the hash of the key that proves its holder.
 struct HeldLease {
     Lease lease{};
     KeyHash key_hash{};
@@ -54,10 +55,15 @@ struct Record {
     Instant changed_at{};          ///< Its time.
     std::uint64_t pruned_seq = 0;  ///< Of the newest audit event that was pruned; 0 if none was.
 
+    /// An Expire has announced that the lease in `held` ran out: it is kept to be stolen from, and its holder cannot
+    /// use it any more. Then, and only then, `ended` names the same lease as `held`. So this needs no field of its own,
+    /// and is false for records of older versions.
+    [[nodiscard]] bool is_announced() const { return held && ended && ended->lock_id == held->lease.lock_id; }
+
     [[nodiscard]] bool operator==(const Record&) const = default;
 };
 
-/// What somebody asks for: a lease, apart from who is to hold it.
+/// The lease that a waiter requests, without its holder.
 struct Claim {
     std::string operation{};
     std::string reason{};
@@ -68,7 +74,7 @@ struct Claim {
     [[nodiscard]] bool operator==(const Claim&) const = default;
 };
 
-/// A place in the queue. It is a lease too: who does not keep it alive drops out.
+/// A place in the queue. It is a lease, too: a waiter that does not keep it alive drops out.
 struct Ticket {
     LockId lock_id{};  ///< Of the lease that the waiter asks for.
     KeyHash key_hash{};
@@ -76,14 +82,14 @@ struct Ticket {
     Holder holder{};
     Instant enqueued_at{};
     Instant expires_at{};
-    /// With it, whoever gives the lock back hands it on to this waiter. Absent if the waiter has to take it itself,
+    /// With it, a release hands the lock on to this waiter. Absent if the waiter has to take it itself,
     /// because more than this lock must be looked at.
     std::optional<Claim> claim{};
 
     [[nodiscard]] bool operator==(const Ticket&) const = default;
 };
 
-/// What a step needs of the queue. Tickets that have expired are left out, except for `own`.
+/// The part of the queue that a step reads. Tickets that have expired are left out, except for `own`.
 struct Queue {
     std::optional<Ticket> head{};   ///< The lowest number.
     std::optional<Ticket> own{};    ///< The one that `ticket_of` names, if there is one.
@@ -91,14 +97,40 @@ struct Queue {
     std::uint64_t waiters = 0;
 };
 
+/// What a store knows of a lock that cannot be read completely.
+struct Damage {
+    std::string what{};                 ///< For people: `the record`.
+    std::vector<std::uint8_t> bytes{};  ///< That cannot be read; empty where they are missing.
+    std::optional<Record> record{};     ///< If that is not it.
+    // Known from the audit log and from copies of the record's values. All zero if nothing is known.
+    FencingToken token{};          ///< No higher one is known.
+    std::uint64_t seq = 0;         ///< Of the newest event.
+    Digest chain{};                ///< Its hash.
+    std::uint64_t pruned_seq = 0;  ///< Of the event before the oldest.
+
+    /// Of an event that can be read: the newest, or the oldest.
+    void saw_newest(const AuditEvent& event);
+    void saw_oldest(const AuditEvent& event);
+};
+
 /// Everything that one step reads.
 struct State {
     Record record;
     Queue queue{};
-    std::vector<Record> others{};  ///< The records of the request's `unless_held`, in its order.
+    std::vector<Record> others{};    ///< The records of the request's `unless_held`, in its order.
+    std::optional<Damage> damage{};  ///< Then the others are not known. For a Repair only.
 };
 
-/// What changes when the wall clock is moved, and when the host boots.
+/// A record of a lock that was never used.
+[[nodiscard]] Record blank(LockName name);
+
+/// A lock that cannot be read, as users see it.
+[[nodiscard]] LockStatus unreadable_status(const LockName& name, Instant now);
+
+/// A record as users see it.
+[[nodiscard]] LockStatus status_of(const Record& record, std::uint64_t waiters, Instant now);
+
+/// Identifies the state of the host's clocks: it changes when the wall clock is moved and when the host boots.
 struct ClockMark {
     std::string boot_id{};
     std::chrono::milliseconds offset{0};  ///< Wall clock minus boot time.

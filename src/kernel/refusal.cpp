@@ -111,9 +111,20 @@ struct Limits {
         if (auto error = bad_line("actor", r.actor, max_holder)) return error;
         return too_long("reason", r.reason, max_reason);
     }
+    std::optional<Error> operator()(const Repair& r) const {
+        if (r.actor.empty()) return Error{Errc::usage, "who repairs a lock must be named"};
+        if (auto error = bad_line("actor", r.actor, max_holder)) return error;
+        return too_long("reason", r.reason, max_reason);
+    }
+    std::optional<Error> operator()(const ReportFenced& r) const {
+        if (auto error = bad_holder(r.holder)) return error;
+        if (auto error = bad_line("resource", r.resource, max_holder)) return error;
+        return too_long("reason", r.reason, max_reason);
+    }
     std::optional<Error> operator()(const Renew&) const { return std::nullopt; }
     std::optional<Error> operator()(const Release&) const { return std::nullopt; }
     std::optional<Error> operator()(const Cancel&) const { return std::nullopt; }
+    std::optional<Error> operator()(const Expire&) const { return std::nullopt; }
 };
 
 }  // namespace
@@ -145,8 +156,15 @@ Error not_yours(const Record& record, std::uint64_t waiters, Instant now) {
 Error ran_out(const Record& record, std::uint64_t waiters, Instant now) {
     return refusal(Errc::lock_expired,
                    fmt::format("the lease on {} ran out {} ago", record.name.text(),
-                               to_words(now - record.held->lease.expires_at)),
+                               // A clock that was put back a little does not bring back what has been announced.
+                               to_words(std::max(now - record.held->lease.expires_at, std::chrono::milliseconds{0}))),
                    record, waiters, now);
+}
+
+Error announced_before(const Record& record, std::uint64_t waiters, Instant now) {
+    return refusal(Errc::lock_not_held,
+                   fmt::format("that the lease on {} ran out has been announced before", record.name.text()), record,
+                   waiters, now);
 }
 
 Error stale_token(const Record& record, FencingToken token, std::uint64_t waiters, Instant now) {

@@ -2,7 +2,7 @@
 
 #include "kernel/record.hpp"
 
-/// The words of a refusal: who is there, since when, for what, for how long.
+/// The words of a refusal: the holder, since when, for what, for how long.
 namespace holdfast::kernel {
 
 /// `conflict` because `record`'s lease is live.
@@ -11,13 +11,16 @@ namespace holdfast::kernel {
 /// `conflict` although `record` is free: `head` is first in line.
 [[nodiscard]] Error first_in_line(const Record& record, const Ticket& head, std::uint64_t waiters, Instant now);
 
-/// `lock_not_held`, naming who holds the lock instead, if anybody does.
+/// `lock_not_held`, naming the present holder, if there is one.
 [[nodiscard]] Error not_yours(const Record& record, std::uint64_t waiters, Instant now);
 
 /// `lock_expired`: the caller's own lease.
 [[nodiscard]] Error ran_out(const Record& record, std::uint64_t waiters, Instant now);
 
-/// `fencing_mismatch`: `token` is not the one that counts.
+/// `lock_not_held`: the end of this lease has been announced already.
+[[nodiscard]] Error announced_before(const Record& record, std::uint64_t waiters, Instant now);
+
+/// `fencing_mismatch`: `token` is not the current one.
 [[nodiscard]] Error stale_token(const Record& record, FencingToken token, std::uint64_t waiters, Instant now);
 
 /// `usage`, if any text or list of the request is beyond its limit.

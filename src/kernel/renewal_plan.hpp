@@ -7,11 +7,11 @@
 /// When to renew, and when a hold must be called lost. Pure, like the rest of the kernel.
 namespace holdfast::kernel {
 
-/// What a holder knows of its own lease, on its own boot time.
+/// The holder's view of its lease, on its own boot time.
 struct RenewalPlan {
     std::chrono::milliseconds granted{0};       ///< How long the last answer lasts, by the store's clock.
     std::chrono::milliseconds interval{0};      ///< Between renewals when all is well.
-    Boottime sent_at{};                         ///< Just before the request left that brought the last answer.
+    Boottime sent_at{};                         ///< Just before the request of the last answer left.
     std::chrono::milliseconds time_to_stop{0};  ///< How long before the deadline the work is told to stop.
 
     /// From here on the holder must act as if the lease were gone. Counted from before the request left

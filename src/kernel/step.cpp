@@ -1,15 +1,19 @@
 #include "kernel/step.hpp"
 
 #include "kernel/codec.hpp"
+#include "kernel/details.hpp"
 #include "kernel/refusal.hpp"
+#include "values/hex.hpp"
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 namespace holdfast::kernel {
 namespace {
 
-using Details = std::map<std::string, std::string>;
+/// A record is much smaller, unless it was damaged by being made long.
+constexpr std::size_t most_damaged_bytes = 32768;
 
 bool live(const std::optional<HeldLease>& held, Instant now) { return held && held->lease.expires_at > now; }
 bool live(const std::optional<Ticket>& ticket, Instant now) { return ticket && ticket->expires_at > now; }
@@ -26,12 +30,6 @@ FencingToken next_token(FencingToken previous, Instant now) {
 
 Instant expiry(Instant now, std::chrono::milliseconds ttl, std::optional<Instant> max_until) {
     return max_until ? std::min(now + ttl, *max_until) : now + ttl;
-}
-
-Details from(const Lease& lease) {
-    return {{"from_holder", lease.holder.text},
-            {"from_lock_id", lease.lock_id.text()},
-            {"from_token", std::to_string(lease.token.value)}};
 }
 
 Claim claim_of(const Acquire& r) { return {r.operation, r.reason, r.ttl.time(), r.max_hold, r.meta}; }
@@ -58,7 +56,7 @@ public:
     Decision on(const Renew& r) {
         if (!is_holder(r.as)) return refuse(not_yours(state_.record, waiters_, now_));
         const Lease& lease = state_.record.held->lease;
-        const bool over = lease.max_until && *lease.max_until <= now_;
+        const bool over = (lease.max_until && *lease.max_until <= now_) || state_.record.is_announced();
         const bool expired = lease.expires_at <= now_;
         if (over || (expired && r.revive == Revive::no)) return refuse(ran_out(state_.record, waiters_, now_));
         return extend(r.ttl.time(), expired ? EventKind::revived : EventKind::renewed);
@@ -72,11 +70,13 @@ public:
                               ended->key_hash == r.as.key.hash();
         if (repeated) return granted();
         if (!is_holder(r.as)) return refuse(not_yours(state_.record, waiters_, now_));
+        // Its end is in the log already. A second event would tell that it was given back in time.
+        if (state_.record.is_announced()) return refuse(ran_out(state_.record, waiters_, now_));
         return release();
     }
 
     Decision on(const Cancel& r) {
-        if (is_holder(r.as)) return release();
+        if (is_holder(r.as) && !state_.record.is_announced()) return release();
         if (state_.queue.own && state_.queue.own->key_hash == r.as.key.hash()) leave_queue(*state_.queue.own);
         return granted();
     }
@@ -87,7 +87,7 @@ public:
                               state_.record.ended && state_.record.ended->lock_id == r.as.lock_id;
         if (repeated) return granted();
         if (!is_holder(r.as)) return refuse(not_yours(state_.record, waiters_, now_));
-        if (!live(held, now_)) return refuse(ran_out(state_.record, waiters_, now_));
+        if (!is_usable()) return refuse(ran_out(state_.record, waiters_, now_));
         if (was_used(r.to_as.lock_id))
             return refuse({Errc::usage, "this lock_id was used before; choose a new one for the new holder"});
         const Lease previous = held->lease;
@@ -112,19 +112,46 @@ public:
         return granted();
     }
 
+    Decision on(const Expire& r) {
+        const auto& held = state_.record.held;
+        if (!held) return refuse(not_held());
+        if (held->lease.lock_id != r.lock_id) return refuse(not_yours(state_.record, waiters_, now_));
+        if (state_.record.is_announced()) return refuse(announced_before(state_.record, waiters_, now_));
+        if (live(held, now_)) return refuse(held_by_another(state_.record, waiters_, now_));
+        const Lease& lease = held->lease;
+        end(Ending::stolen);
+        record(EventKind::expired, lease, "", "", {{"expired_at", to_rfc3339(lease.expires_at)}});
+        // Without a waiter the lease stays: the next grant is a steal, and has to name it.
+        if (!hand_on(lease, taken_from(lease))) {
+            next_.held = held;
+            lost_lease_.reset();
+        }
+        return granted();
+    }
+
+    Decision on(const ReportFenced& r) {
+        if (state_.record.seq == 0) return refuse(not_held());
+        Lease refused;
+        refused.lock_id = r.lock_id;
+        refused.holder = r.holder;
+        record(EventKind::fenced, refused, "", r.reason,
+               {{"refused_token", std::to_string(r.token.value)}, {"resource", r.resource}});
+        return granted();
+    }
+
     Decision on(const Check& r) {
         const auto& held = state_.record.held;
         const bool same = held && held->lease.token == r.token && (!r.lock_id || *r.lock_id == held->lease.lock_id);
         if (!same && (held || r.token != state_.record.token))
             return refuse(state_.record.seq == 0 ? not_held() : stale_token(state_.record, r.token, waiters_, now_));
         if (!same) return refuse(not_held());
-        if (!live(held, now_)) return refuse(ran_out(state_.record, waiters_, now_));
+        if (!is_usable()) return refuse(ran_out(state_.record, waiters_, now_));
         if (const Record* other = excluded()) return refuse(held_by_another(*other, 0, now_));
         return granted();
     }
 
     Decision on(const Ask& r) {
-        if (!live(state_.record.held, now_)) return refuse(not_held());
+        if (!is_usable()) return refuse(not_held());
         if (is_holder(r.as)) return refuse({Errc::usage, "you hold this lock already"});
         const auto& pending = state_.record.pending;
         const bool mine = pending && pending->ask.lock_id == r.as.lock_id && pending->key_hash == r.as.key.hash();
@@ -144,7 +171,7 @@ public:
 
     Decision on(const Answer& r) {
         if (r.by && !is_holder(*r.by)) return refuse({Errc::denied, "only the holder or an operator can answer"});
-        if (!live(state_.record.held, now_)) return refuse(not_held());
+        if (!is_usable()) return refuse(not_held());
         const auto pending = state_.record.pending;
         if (!live(pending, now_) || pending->ask.lock_id != r.ask_id)
             return refuse({Errc::lock_not_held, "nobody waits for this answer any more"});
@@ -169,6 +196,27 @@ public:
         return granted();
     }
 
+    Decision on(const Repair& r) {
+        const auto& damage = state_.damage;
+        if (!damage) return granted();
+        Lease about;
+        if (damage->record) {
+            next_ = *damage->record;
+            if (next_.held) about = next_.held->lease;
+        } else {
+            next_ = blank(state_.record.name);
+            next_.token = next_token(damage->token, now_);
+            next_.seq = damage->seq;
+            next_.chain = damage->chain;
+            next_.pruned_seq = damage->pruned_seq;
+        }
+        waiters_ = 0;
+        record(EventKind::repaired, about, r.actor, r.reason, details_of(*damage));
+        Decision decision = granted();
+        decision.clears_queue = true;
+        return decision;
+    }
+
     Decision on(const Prune& r) {
         const Record& kept = state_.record;
         // What the record goes on from stays, and so does a lock that was never used.
@@ -188,6 +236,9 @@ private:
         const auto& held = state_.record.held;
         return held && held->lease.lock_id == who.lock_id && held->key_hash == who.key.hash();
     }
+
+    /// Whether the holder can act on the lease. Others wait for the clock alone: see `live`.
+    [[nodiscard]] bool is_usable() const { return live(state_.record.held, now_) && !state_.record.is_announced(); }
 
     [[nodiscard]] bool was_used(const LockId& lock_id) const {
         return state_.record.ended && state_.record.ended->lock_id == lock_id;
@@ -215,7 +266,7 @@ private:
     /// The caller asks again for what it already has, because it never heard the answer.
     Decision repeat(const Acquire& r) {
         if (!is_holder(r.as)) return refuse({Errc::denied, "this lock_id belongs to somebody else's lease"});
-        if (!live(state_.record.held, now_)) return refuse(ran_out(state_.record, waiters_, now_));
+        if (!is_usable()) return refuse(ran_out(state_.record, waiters_, now_));
         // Renewed, because the caller counts its time from this request, not from the lost one.
         return extend(r.ttl.time(), EventKind::renewed);
     }
@@ -227,7 +278,7 @@ private:
             ticket = *state_.queue.own;
         } else {
             ticket = {r.as.lock_id, r.as.key.hash(), state_.queue.last_number + 1, r.holder, now_, now_, {}};
-            // Who gives this lock back does not look at others.
+            // A release does not read the records of other locks.
             if (r.unless_held.empty()) ticket.claim = claim_of(r);
         }
         ticket.expires_at = now_ + r.ticket->time();
@@ -243,8 +294,7 @@ private:
         if (state_.record.held) {
             const Lease& previous = state_.record.held->lease;
             stolen_from = StolenFrom{previous.lock_id, previous.token, previous.holder, previous.expires_at};
-            details.merge(from(previous));
-            details.emplace("expired_at", to_rfc3339(previous.expires_at));
+            details.merge(taken_from(previous));
             end(Ending::stolen);
         }
         hold(lease_for(claim, r.as.lock_id, r.holder), r.as.key.hash());
@@ -270,26 +320,39 @@ private:
         const Lease lease = state_.record.held->lease;
         end(Ending::released);
         record(EventKind::released, lease, "", "", {});
-        // A place that a lease left behind is not its owner's to come back to.
-        const auto& head = state_.queue.head;
-        if (head && head->claim && head->lock_id != lease.lock_id) hand_on(*head);
+        hand_on(lease, {});
         return granted();
     }
 
-    /// Grants the lock to the first in line in the same step. The waiter may be gone, so its lease lasts as long as its
-    /// place in the queue would have, until it renews. Nor less: until then the waiter may ask under this lock_id.
-    void hand_on(const Ticket& next) {
+    /// Grants the lock, whose lease is `over`, to the first waiter in the same step. False if there is none, or if that
+    /// waiter has to take the lock itself. `details` go into the event.
+    bool hand_on(const Lease& over, Details details) {
+        const auto& head = state_.queue.head;
+        // A ticket of that lease itself is no waiter: its owner has had its turn.
+        if (!head || !head->claim || head->lock_id == over.lock_id) return false;
+        const Ticket& next = *head;
+        // The waiter may be gone, so its lease lasts as long as its ticket would have, until it renews. Nor less: until
+        // then the waiter may ask under this lock_id.
         Lease lease = lease_for(*next.claim, next.lock_id, next.holder);
         lease.expires_at = lease.max_until ? std::min(next.expires_at, *lease.max_until) : next.expires_at;
         leave_queue(next);
         hold(std::move(lease), next.key_hash);
-        record(EventKind::acquired, next_.held->lease, "", next.claim->reason, details_of(*next.claim));
+        details.merge(details_of(*next.claim));
+        record(EventKind::acquired, next_.held->lease, "", next.claim->reason, std::move(details));
         handed_to_ = next.lock_id;
+        return true;
     }
 
     static Details details_of(const Claim& claim) {
         Details details{{"ttl_ms", std::to_string(claim.ttl.count())}};
         if (!claim.operation.empty()) details.emplace("operation", claim.operation);
+        return details;
+    }
+
+    static Details details_of(const Damage& damage) {
+        const std::size_t kept = std::min(damage.bytes.size(), most_damaged_bytes);
+        Details details{{"what", damage.what}, {"damaged", to_hex(std::span(damage.bytes).first(kept))}};
+        if (kept < damage.bytes.size()) details.emplace("damaged_size", std::to_string(damage.bytes.size()));
         return details;
     }
 
@@ -310,6 +373,7 @@ private:
     /// The current lease is over. A question about it is over with it.
     void end(Ending how) {
         next_.ended = Ended{next_.held->lease.lock_id, next_.held->key_hash, how};
+        if (how != Ending::released) lost_lease_ = next_.held->lease.lock_id;
         next_.held.reset();
         next_.pending.reset();
     }
@@ -349,20 +413,16 @@ private:
 
     /// Success, with whatever has changed so far.
     Decision granted() {
-        Decision decision{Outcome{status_of(next_, waiters_, now_), std::nullopt},
-                          std::nullopt,
-                          {},
-                          std::nullopt,
-                          drop_ticket_,
-                          handed_to_};
+        Decision decision{.reply = Outcome{status_of(next_, waiters_, now_), std::nullopt},
+                          .drop_ticket = drop_ticket_,
+                          .handed_to = handed_to_,
+                          .lost_lease = lost_lease_};
         if (!events_.empty()) decision.record = next_;
         decision.events = std::move(events_);
         return decision;
     }
 
-    static Decision refuse(Error error) {
-        return {std::unexpected(std::move(error)), std::nullopt, {}, std::nullopt, std::nullopt, std::nullopt};
-    }
+    static Decision refuse(Error error) { return {.reply = std::unexpected(std::move(error))}; }
 
     const State& state_;
     const Instant now_;
@@ -370,49 +430,15 @@ private:
     std::uint64_t waiters_;
     std::optional<LockId> drop_ticket_;
     std::optional<LockId> handed_to_;
+    std::optional<LockId> lost_lease_;
     std::vector<AuditEvent> events_;
 };
 
 }  // namespace
 
 Decision step(const State& state, const Request& request, Instant now) {
-    if (auto error = beyond_limits(request))
-        return {std::unexpected(std::move(*error)), std::nullopt, {}, std::nullopt, std::nullopt, std::nullopt};
+    if (auto error = beyond_limits(request)) return {.reply = std::unexpected(std::move(*error))};
     return std::visit([&](const auto& r) { return Step(state, now).on(r); }, request);
-}
-
-const std::vector<LockName>& others_of(const Request& request) {
-    static const std::vector<LockName> none;
-    if (const auto* acquire = std::get_if<Acquire>(&request)) return acquire->unless_held;
-    if (const auto* check = std::get_if<Check>(&request)) return check->unless_held;
-    return none;
-}
-
-std::optional<LockId> ticket_of(const Request& request) {
-    if (const auto* acquire = std::get_if<Acquire>(&request)) return acquire->as.lock_id;
-    if (const auto* cancel = std::get_if<Cancel>(&request)) return cancel->as.lock_id;
-    // Who is handed the lock may have been waiting for it.
-    if (const auto* transfer = std::get_if<Transfer>(&request)) return transfer->to_as.lock_id;
-    if (const auto* answer = std::get_if<Answer>(&request)) return answer->ask_id;
-    return std::nullopt;
-}
-
-Record blank(LockName name) { return Record{.name = std::move(name)}; }
-
-LockStatus status_of(const Record& record, std::uint64_t waiters, Instant now) {
-    LockStatus status{.name = record.name};
-    status.token = record.token;
-    status.waiters = waiters;
-    status.seq = record.seq;
-    status.chain = record.chain;
-    status.pruned_seq = record.pruned_seq;
-    status.as_of = now;
-    if (record.held) {
-        status.lease = record.held->lease;
-        status.state = live(record.held, now) ? LockState::held : LockState::expired;
-    }
-    if (live(record.pending, now)) status.override_request = record.pending->ask;
-    return status;
 }
 
 }  // namespace holdfast::kernel

@@ -1,3 +1,5 @@
+#include "stores/open_store.hpp"
+
 #include "base/url.hpp"
 #include "holdfast/open.hpp"
 #include "stores/file/file_store.hpp"
@@ -46,10 +48,10 @@ const Backend* backend_of(std::string_view scheme) {
     return found == backends.end() ? nullptr : found;
 }
 
-/// `sqlite://var/x.db` would be a server called var. Taken as a path it would depend on the working folder, which
-/// nobody who writes slashes means.
+/// `sqlite://var/x.db` would be a server called var. As a path it would depend on the working folder, which is hardly
+/// meant.
 std::unexpected<Error> two_slashes(const base::Url& url) {
-    // What stands before an @ could be a password.
+    // The text before an @ could be a password.
     const bool showable = !url.place.empty() && url.place.find('@') == std::string::npos;
     const std::string path = showable ? url.place : "var/lib/locks";
     return fail(Errc::usage,
@@ -105,7 +107,7 @@ bool has_known_scheme(std::string_view url) {
     return colon != std::string_view::npos && backend_of(url.substr(0, colon)) != nullptr;
 }
 
-bool is_module(std::string_view url) {
+bool stores::is_module(std::string_view url) {
     const auto parsed = base::Url::parse(url);
     const Backend* const backend = parsed ? backend_of(parsed->scheme) : nullptr;
     return backend != nullptr && !backend->module.empty();

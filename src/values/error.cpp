@@ -33,6 +33,8 @@ constexpr std::array rows{
     ErrorRow{Errc::consistency_unavailable, "E_CONSISTENCY_UNAVAILABLE", 81, 0,
              "The tree changed while it was being copied."},
     ErrorRow{Errc::partial_snapshot, "E_PARTIAL_SNAPSHOT", 82, 0, "The snapshot was never finished."},
+    ErrorRow{Errc::migration_failed, "E_MIGRATION_FAILED", 83, 0,
+             "A migration file cannot be read, or the database refused a statement of it."},
     ErrorRow{Errc::migration_dirty, "E_MIGRATION_DIRTY", 83, 0, "A migration stopped half way and needs a decision."},
     ErrorRow{Errc::migration_checksum, "E_MIGRATION_CHECKSUM", 83, 0,
              "A migration file was edited after it was applied."},

@@ -5,8 +5,8 @@
 
 namespace holdfast {
 
-/// UTF-8 `text` with all control characters, and all that are invisible or change the direction of the text, as
-/// `\u001b`, `\u202e`: for JSON, where that is the same text.
+/// Escapes all control characters of UTF-8 `text`, and all that are invisible or change the direction of text, as
+/// `\u001b`, `\u202e`. For JSON, where the escaped text has the same value.
 [[nodiscard]] std::string with_unicode_escapes(std::string_view text);
 
 }  // namespace holdfast

@@ -25,7 +25,7 @@ std::array<std::uint8_t, 16> random_bytes() {
     std::size_t done = 0;
     while (done < bytes.size()) {
         const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
-        // Without entropy no identity is safe, and going on with a guessable one would be worse than ending.
+        // Without entropy no identity is safe, and a guessable one would be worse than ending the process.
         if (got < 0 && errno != EINTR) std::abort();
         if (got > 0) done += static_cast<std::size_t>(got);
     }
@@ -37,7 +37,7 @@ std::string host_name() {
     return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
 }
 
-/// Field 22 of /proc/self/stat: what tells this process from a later one with the same pid.
+/// Field 22 of /proc/self/stat, the start time: it distinguishes this process from a later one with the same pid.
 std::string start_time() {
     const std::string stat = small_file("/proc/self/stat").value_or("");
     // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
@@ -54,7 +54,7 @@ bool is_number(std::string_view text) {
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-/// `.` and `..` between slashes: a path that was meant for somebody else.
+/// `.` and `..` between slashes: probably a path that was passed by mistake.
 bool has_step_of_a_path(std::string_view text) {
     return std::ranges::any_of(text | std::views::split('/'), [](const auto& part) {
         const std::string_view step(part.begin(), part.end());
@@ -145,7 +145,8 @@ Result<Ttl> Ttl::of(std::chrono::milliseconds time) {
 }
 
 Holder Holder::this_process() {
-    // Finding out takes a dozen files, and every grant asks. Kept for each thread, so that a fork finds no mutex taken.
+    // Reading it takes a dozen files, and every grant needs it. Kept for each thread, so that no mutex can be locked at
+    // a fork.
     thread_local pid_t asked_by = -1;
     thread_local uid_t asked_as = 0;
     thread_local std::string known;
@@ -175,6 +176,7 @@ std::string_view name_of(LockState state) {
         case LockState::free: return "free";
         case LockState::held: return "held";
         case LockState::expired: return "expired";
+        case LockState::unreadable: return "unreadable";
     }
     std::abort();
 }

@@ -2,7 +2,10 @@
 #include "holdfast/request.hpp"
 #include "holdfast/store.hpp"
 
+#include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 
 namespace holdfast {
 
@@ -23,6 +26,9 @@ std::string_view name_of(EventKind kind) {
         case EventKind::override_approved: return "override_approved";
         case EventKind::override_denied: return "override_denied";
         case EventKind::pruned: return "pruned";
+        case EventKind::expired: return "expired";
+        case EventKind::fenced: return "fenced";
+        case EventKind::repaired: return "repaired";
     }
     std::abort();
 }
@@ -47,7 +53,28 @@ Reply Store::apply_one(const Request& request, Deadline deadline) {
     return std::move(replies->front());
 }
 
-Result<std::optional<HandedOn>> Store::look_whose_it_is(const Watch& watch, const Clock& clock, Deadline deadline) {
+Result<std::optional<HandedOn>> Store::wait_for_change(const Watch& watch, Deadline deadline) {
+    std::mutex mutex;
+    std::condition_variable_any woken;
+    std::optional<Result<std::optional<HandedOn>>> result;  // Guarded by mutex.
+    const auto subscription = subscribe(watch, [&](Result<std::optional<HandedOn>> seen) {
+        const std::scoped_lock lock(mutex);
+        result = std::move(seen);
+        woken.notify_all();
+    });
+    if (!subscription) return std::unexpected(subscription.error());
+    std::unique_lock lock(mutex);
+    // In slices, because a clock that is moved by hand wakes nobody when it passes the deadline, and timers do not
+    // count suspended time.
+    const std::chrono::milliseconds slice{clock().judges() ? 20 : 1000};
+    while (!result && !deadline.passed(clock()) && !watch.stop.stop_requested())
+        woken.wait_for(lock, watch.stop, std::min(deadline.remaining(clock()), slice),
+                       [&] { return result.has_value(); });
+    if (result) return std::move(*result);
+    return std::nullopt;
+}
+
+Result<std::optional<HandedOn>> Store::check_handed_over(const Watch& watch, const Clock& clock, Deadline deadline) {
     if (!watch.ticket) return std::nullopt;
     const Boottime before = clock.boottime();
     auto lock = inspect(watch.name, deadline);

@@ -1,7 +1,7 @@
 #include "values/sha256.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <cstddef>
 #include <cstring>
 
 namespace holdfast {
@@ -17,8 +17,8 @@ constexpr std::array<std::uint32_t, 64> round_constants{
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-constexpr std::size_t block_size = 64;
-using State = std::array<std::uint32_t, 8>;
+constexpr std::size_t block_size = Sha256::block_size;
+using State = Sha256::State;
 
 std::uint32_t load_big_endian(const std::uint8_t* bytes) {
     return (std::uint32_t{bytes[0]} << 24) | (std::uint32_t{bytes[1]} << 16) | (std::uint32_t{bytes[2]} << 8) |
@@ -54,26 +54,47 @@ void compress(State& state, const std::uint8_t* block) {
 
 }  // namespace
 
-Digest sha256(std::span<const std::uint8_t> bytes) {
-    State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
+void Sha256::update(std::span<const std::uint8_t> bytes) {
+    // memcpy may not be given the null pointer of an empty span.
+    if (bytes.empty()) return;
+    const std::size_t waiting = size_ % block_size;
+    size_ += bytes.size();
+    if (waiting > 0) {
+        const std::size_t some = std::min(bytes.size(), block_size - waiting);
+        std::memcpy(rest_.data() + waiting, bytes.data(), some);
+        if (waiting + some < block_size) return;
+        compress(state_, rest_.data());
+        bytes = bytes.subspan(some);
+    }
     while (bytes.size() >= block_size) {
-        compress(state, bytes.data());
+        compress(state_, bytes.data());
         bytes = bytes.subspan(block_size);
     }
+    if (!bytes.empty()) std::memcpy(rest_.data(), bytes.data(), bytes.size());
+}
+
+Digest Sha256::finish() {
+    const std::size_t waiting = size_ % block_size;
+    const std::uint64_t bits = size_ * 8;
 
     // The rest, a one bit, zeros, and the length: one block, or two when the length does not fit.
     std::array<std::uint8_t, 2 * block_size> tail{};
-    if (!bytes.empty()) std::memcpy(tail.data(), bytes.data(), bytes.size());
-    tail[bytes.size()] = 0x80;
-    const std::size_t tail_size = bytes.size() + 1 + 8 <= block_size ? block_size : 2 * block_size;
+    std::memcpy(tail.data(), rest_.data(), waiting);
+    tail[waiting] = 0x80;
+    const std::size_t tail_size = waiting + 1 + 8 <= block_size ? block_size : 2 * block_size;
     for (std::size_t i = 0; i < 8; ++i) tail[tail_size - 1 - i] = static_cast<std::uint8_t>(bits >> (8 * i));
-    for (std::size_t at = 0; at < tail_size; at += block_size) compress(state, tail.data() + at);
+    for (std::size_t at = 0; at < tail_size; at += block_size) compress(state_, tail.data() + at);
 
     Digest digest{};
     for (std::size_t i = 0; i < digest.size(); ++i)
-        digest[i] = static_cast<std::uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+        digest[i] = static_cast<std::uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)));
     return digest;
+}
+
+Digest sha256(std::span<const std::uint8_t> bytes) {
+    Sha256 hash;
+    hash.update(bytes);
+    return hash.finish();
 }
 
 }  // namespace holdfast

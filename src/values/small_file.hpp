@@ -5,9 +5,9 @@
 
 namespace holdfast {
 
-/// What can be read of a file of the kernel, or of the system's configuration; nothing if it cannot be opened. Without
-/// the streams of the standard library: their locales take longer to set up than such a file to read, and they make an
-/// exception of a process that ends while it is looked at.
+/// Reads a file of the kernel or of the system's configuration, as far as it can be read; empty if it cannot be opened.
+/// Without the streams of the standard library: setting up their locales takes longer than reading such a file, and
+/// they throw if a process ends while its file is read.
 [[nodiscard]] std::optional<std::string> small_file(const std::string& path);
 
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,9 +44,9 @@ char32_t code_point(std::string_view sequence) {
     return code;
 }
 
-/// Characters that show nothing, or change the order in which the text around them is shown: a reader would see
-/// something else than what is there. Unicode's Default_Ignorable_Code_Point, and the separators of lines, paragraphs
-/// and annotations.
+/// Characters that are invisible, or change the direction of the text around them, so that a reader sees another text
+/// than the one that is there. Unicode's Default_Ignorable_Code_Point, and the separators of lines, paragraphs and
+/// annotations.
 bool is_unseen(char32_t code) {
     struct Range {
         char32_t first;
@@ -78,6 +79,15 @@ struct Unit {
 constexpr std::array units{Unit{"d", std::chrono::hours{24}}, Unit{"h", std::chrono::hours{1}},
                            Unit{"m", std::chrono::minutes{1}}, Unit{"s", std::chrono::seconds{1}},
                            Unit{"ms", std::chrono::milliseconds{1}}};
+
+/// The digits of `text` from `at` on; absent if anything else is among them.
+std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t count) {
+    const std::string_view digits = text.substr(at, count);
+    if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+    int number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return number;
+}
 
 }  // namespace
 
@@ -136,7 +146,7 @@ std::string to_words(std::chrono::milliseconds time) {
         return part(large, large_unit) + (small > 0 ? " " + part(small, small_unit) : "");
     };
     if (time < seconds{1}) return part(time.count(), "ms");
-    // Rounded up: "expires in 0 s" would be wrong for what has not expired.
+    // Rounded up: "expires in 0 s" would be wrong for a lease that has not expired.
     const auto s = ceil<seconds>(time).count();
     if (s < 60) return part(s, "s");
     if (s < 3600) return two(s / 60, "min", s % 60, "s");
@@ -148,6 +158,26 @@ std::string clock_time(Instant at, Instant now) {
     const std::string text = to_rfc3339(at);
     const bool today = std::chrono::floor<std::chrono::days>(at) == std::chrono::floor<std::chrono::days>(now);
     return (today ? "" : text.substr(0, 10) + " ") + text.substr(11, 8) + " UTC";
+}
+
+std::optional<Instant> parse_time(std::string_view text) {
+    constexpr std::string_view form = "0000-00-00T00:00:00.000Z";
+    if (text.size() != form.size()) return std::nullopt;
+    for (std::size_t i = 0; i < form.size(); ++i)
+        if (form[i] != '0' && text[i] != form[i]) return std::nullopt;
+    const auto year = digits_at(text, 0, 4);
+    const auto month = digits_at(text, 5, 2);
+    const auto day = digits_at(text, 8, 2);
+    const auto hour = digits_at(text, 11, 2);
+    const auto minute = digits_at(text, 14, 2);
+    const auto second = digits_at(text, 17, 2);
+    const auto millisecond = digits_at(text, 20, 3);
+    if (!year || !month || !day || !hour || !minute || !second || !millisecond) return std::nullopt;
+    const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{static_cast<unsigned>(*month)},
+                                           std::chrono::day{static_cast<unsigned>(*day)}};
+    if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
+    return std::chrono::sys_days{date} + std::chrono::hours{*hour} + std::chrono::minutes{*minute} +
+           std::chrono::seconds{*second} + std::chrono::milliseconds{*millisecond};
 }
 
 std::string end_of(std::string_view text, std::size_t max_bytes) {

@@ -4,6 +4,7 @@
 #include "holdfast/error.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,8 +25,11 @@ namespace holdfast {
 /// For people: `14:02:11 UTC`, with the date when `now` is on another day.
 [[nodiscard]] std::string clock_time(Instant at, Instant now);
 
-/// At most `max_bytes` of UTF-8: the end of a longer text behind `…`, cut between two characters. The end of a path
-/// tells more than its beginning.
+/// What `to_rfc3339` writes, `2026-01-31T12:00:00.000Z`, and no other form. Absent for anything else.
+[[nodiscard]] std::optional<Instant> parse_time(std::string_view text);
+
+/// At most `max_bytes` of UTF-8: the end of a longer text after `…`, cut between two characters. The end of a path says
+/// more than its beginning.
 [[nodiscard]] std::string end_of(std::string_view text, std::size_t max_bytes);
 
 /// Makes text safe to print on a terminal: control characters become `\n`, `\x1b`, invisible ones `\u202e`.

@@ -12,7 +12,7 @@ namespace holdfast {
 /// The name of a user that the system's name services know, LDAP for example.
 [[nodiscard]] std::optional<std::string> listed_user_name(uid_t uid);
 
-/// What a holder is called. The number, if nobody knows a name.
+/// The user's name for a holder, or the number if there is no name.
 [[nodiscard]] std::string user_name(uid_t uid);
 
 }  // namespace holdfast

@@ -1,4 +1,4 @@
-// Goal: the password of a store's server reaches that server and nobody else, and a lease key only whom it was given.
+// Goal: the password of a store's server reaches that server and nobody else, and a lease key only its own caller.
 // Method: every command is run against real servers whose password is a word that nothing else contains, with URLs that
 // work and URLs that fail in many ways; then outputs, files and the process list are searched for it.
 #include "sandbox.hpp"
@@ -135,7 +135,7 @@ TEST_P(Canary, NoCommandShowsAPasswordOrALeaseKey) {
     }
 }
 
-TEST_P(Canary, ANewLeaseIsShownToWhomItIsGivenAndNobodyElse) {
+TEST_P(Canary, ANewLeaseIsShownToItsHolderOnly) {
     box_.environment["HOLDFAST_STORE"] = good_url();
     ASSERT_EQ(quiet_run({"init"}).status, 0);
     Running watch = box_.start({"watch", "-v"});
@@ -222,7 +222,7 @@ TEST_P(Canary, TheProcessListShowsNeitherPasswordNorLeaseKey) {
             const bool sleeps = std::ranges::any_of(std::views::keys(processes),
                                                     [](const auto& process) { return process.contains("sleep"); });
             return sleeps && processes.size() >= 3;
-        })) << "the command, its watchdog and the child: "
+        })) << "the two processes of the command, and the child: "
             << testing::PrintToString(processes);
         for (auto [process, variables] : processes) {
             EXPECT_THAT(process, Not(HasSubstr(canary)));

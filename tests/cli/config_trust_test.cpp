@@ -1,5 +1,6 @@
 // A configuration that nobody named is read only if nobody else can have written it, and no command waits for a file.
 #include "sandbox.hpp"
+#include "support/isolation.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST_F(ConfigTrust, AFileThatOthersCanWriteIsRefusedWhereverItIsFound) {
 }
 
 TEST_F(ConfigTrust, AnotherUsersFileIsRefused) {
-    if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+    if (!tests::can_give_away()) GTEST_SKIP() << tests::not_here << "only root can give a file away";
     box.write(file, "operation = \"x\"\n");
     ASSERT_EQ(chown(file.c_str(), somebody, somebody), 0);
     expect_refused(file, "owner");
@@ -67,7 +68,7 @@ TEST_F(ConfigTrust, AnotherUsersLinkIsRefusedAlsoIfItLeadsToAGoodFile) {
     fs::create_symlink("../good.toml", file);
     EXPECT_EQ(run({"acquire", "a", "--json"}).json().text("/operation"), "x") << "a link of one's own is fine";
     fs::remove_all(box.state);
-    if (geteuid() != 0) GTEST_SKIP() << "only root can give a link away";
+    if (!tests::can_give_away()) GTEST_SKIP() << tests::not_here << "only root can give a link away";
     ASSERT_EQ(lchown(file.c_str(), somebody, somebody), 0);
     expect_refused(file, "link");
     // Behind a link of one's own, too.

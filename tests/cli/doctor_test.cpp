@@ -25,6 +25,17 @@ TEST(Doctor, EndsWithStatus78WhenACheckFails) {
     EXPECT_THAT(ended.out, HasSubstr("n.a/record"));
 }
 
+// Whoever can read a database can keep its writers out.
+TEST(Doctor, FailsForADatabaseThatOthersCanRead) {
+    Sandbox box;
+    ASSERT_EQ(box.run({"init", "-s", "sqlite:x.db"}).status, 0);
+    EXPECT_EQ(box.run({"doctor", "-s", "sqlite:x.db"}).status, 0);
+    fs::permissions(box.work / "x.db", fs::perms(0644));
+    const auto ended = box.run({"doctor", "-s", "sqlite:x.db"});
+    EXPECT_EQ(ended.status, 78);
+    EXPECT_THAT(ended.out, HasSubstr("FAIL  permissions: 0644"));
+}
+
 TEST(Doctor, HasTheSameDocumentWhetherOrNotACheckFails) {
     Sandbox box;
     const fs::path store = box.root / "locks";
@@ -48,10 +59,10 @@ TEST(Doctor, FailsForAGradeBelowAOnlyWhenToldToBeStrict) {
     }
 }
 
-TEST(Doctor, SaysThatASqliteStoreHasFormat2) {
+TEST(Doctor, SaysWhichFormatAStoreHas) {
     Sandbox box;
     ASSERT_EQ(box.run({"init", "-s", "sqlite:x.db"}).status, 0);
-    EXPECT_THAT(box.run({"doctor", "-s", "sqlite:x.db"}).out, HasSubstr("ok    format: 2\n"));
+    EXPECT_THAT(box.run({"doctor", "-s", "sqlite:x.db"}).out, HasSubstr("ok    format: 3\n"));
 }
 
 }  // namespace

@@ -97,6 +97,17 @@ TEST(Documents, DoctorShowsTheGradeAndStrictMakesItCount) {
     EXPECT_EQ(unsynced.json().text("/grade"), "B");
 }
 
+TEST(Documents, DoctorShowsWhatTheStoreCanDo) {
+    Sandbox box;
+    const auto found = box.run({"doctor", "--json", "-s", "sqlite:x.db"}).json();
+    for (const std::string_view field : {"is_shared", "has_sessions", "pushes", "commits_batches_as_one",
+                                         "shows_only_durable", "clock_resolution_ms", "largest_value"})
+        EXPECT_TRUE(found.has("/properties/" + std::string(field))) << field;
+    EXPECT_EQ(found.number("/properties/clock_resolution_ms"), 1);
+    EXPECT_THAT(box.run({"doctor", "-s", "sqlite:x.db"}).out, testing::HasSubstr("wakes waiters"));
+    EXPECT_THAT(box.run({"doctor", "-s", "file:x"}).out, testing::HasSubstr("one by one"));
+}
+
 TEST(Documents, VersionNamesItsStores) {
     Sandbox box;
     const auto version = box.run({"version", "--json"}).json();

@@ -1,5 +1,5 @@
-// Goal: what answers on a server's port has no power over the terminal of the person who asks. Method: a socket that
-// answers every command with an error text of our own.
+// Goal: a program that answers on a server's port cannot control the user's terminal. Method: a socket that answers
+// every command with an error text of our own.
 #include "base/fd.hpp"
 #include "cli/sandbox.hpp"
 
@@ -15,7 +15,7 @@
 namespace holdfast::cli_test {
 namespace {
 
-/// Answers whoever connects, until it is destroyed.
+/// Answers every connection until it is destroyed.
 class FalseServer {
 public:
     explicit FalseServer(std::string answer) : answer_(std::move(answer)), listener_(socket(AF_INET, SOCK_STREAM, 0)) {

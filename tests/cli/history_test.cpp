@@ -66,7 +66,7 @@ TEST_F(History, SaysWhenThereIsNothing) {
     EXPECT_EQ(box.run({"history", "a", "--since", "2h"}).err, "");
 }
 
-/// Removes every lock, event and place in a queue, as somebody who covers a trace might. What the trigger forbids is
+/// Removes every lock, event and place in a queue, as an attacker might to cover traces. What the trigger forbids is
 /// done without it, and the database looks untouched afterwards.
 void empty_by_hand(const std::filesystem::path& work, const std::string& store) {
     if (store.starts_with("file:")) {
@@ -97,6 +97,14 @@ TEST_P(Verification, OfAStoreThatNobodyUsedIsGood) {
     EXPECT_EQ(box.run({"prune", "--keep", "0", "-q"}).status, 0);
     EXPECT_EQ(box.run({"history", "--verify"}).out, "0 events of 0 locks are intact\n");
     EXPECT_EQ(box.run({"history", "a", "--verify"}).status, 0);
+}
+
+TEST_P(Verification, OfALockThatNobodyUsedSaysSo) {
+    ASSERT_EQ(box.run({"run", "a", "-q", "--", "true"}).status, 0);
+    const auto unknown = box.run({"history", "prod/tpyo", "--verify"});
+    EXPECT_EQ(unknown.status, 0) << unknown.err;
+    EXPECT_EQ(unknown.out, "prod/tpyo was never used: 0 events of 0 locks are intact\n");
+    EXPECT_EQ(box.run({"history", "prod/tpyo", "--verify", "--json"}).json().number("/locks"), 0);
 }
 
 TEST_P(Verification, OfAStoreThatWasUsedAndThenEmptiedFindsThat) {

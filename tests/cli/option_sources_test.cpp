@@ -1,6 +1,7 @@
 // Where the value of an option comes from, for every option of every command: flag, variable, configuration file,
-// default, in that order; and who is blamed for a value that is none. Method: the parts themselves, in this process.
-#include "cli/settings.hpp"
+// default, in that order; and which source an error names for an invalid value. Method: the parts themselves, in this
+// process.
+#include "cli/settle.hpp"
 #include "sandbox.hpp"
 
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ protected:
         line.given = given;
         line.given.emplace("config", std::vector{config.string()});
         const Variables set(variables);
-        return Settings::settle(line);
+        return cli::settle(line);
     }
     Result<Settings> acquire(const Given& given, const Environment& variables = {}, const std::string& file = "") {
         return settle(acquire_command, given, variables, file);
@@ -63,7 +64,7 @@ protected:
 /// Different values that an option accepts, for different `place`s.
 std::string sample(const Option& option, std::size_t place) {
     if (option.takes == Takes::nothing) return place % 2 == 0 ? "off" : "on";
-    const auto choices = choices_of(option);
+    const auto choices = config::split_choices(option.choices);
     if (!choices.empty()) return std::string(choices[place % choices.size()]);
     return option.name == opt::store.name ? fmt::format("sqlite:/{}.db", place) : fmt::format("value-{}", place);
 }
@@ -315,16 +316,17 @@ TEST_F(OptionSources, ALeaseInTheEnvironmentForbidsTheDefaultStore) {
     };
     const std::string fallback = "sqlite:/nowhere/holdfast/holdfast.db";
     EXPECT_EQ(code(acquire_command, {}), fallback);
-    for (const Command* command : {&acquire_command, &status_command, &history_command, &check_command}) {
+    for (const Command* command : {&acquire_command, &status_command, &history_command, &check_command,
+                                   &override_approve_command, &override_deny_command}) {
         EXPECT_EQ(code(*command, {{"HOLDFAST_LEASE", lease}}), "E_CONFIG") << command->name;
         EXPECT_EQ(code(*command, {{"HOLDFAST_LEASE", lease}, {"HOLDFAST_IN_DEFAULT_STORE", its_id}}), fallback);
         EXPECT_EQ(code(*command, {{"HOLDFAST_LEASE", lease}, {"HOLDFAST_IN_DEFAULT_STORE", its_id.substr(1)}}),
                   "E_CONFIG");
     }
     // What presents the lease is refused by a store that does not know it.
-    for (const Command* command : {&renew_command, &release_command, &transfer_command, &override_approve_command}) {
+    for (const Command* command : {&renew_command, &release_command, &transfer_command}) {
         EXPECT_EQ(code(*command, {{"HOLDFAST_LEASE", lease}}), fallback) << command->name;
-        for (const char* variable : {"HOLDFAST_LEASES", "HOLDFAST_LOCK_ID"})
+        for (const char* variable : {"HOLDFAST_LEASES", "HOLDFAST_LOCK_ID", "HOLDFAST_STORE_WITHHELD"})
             EXPECT_EQ(code(*command, {{variable, "x"}}), "E_CONFIG") << command->name << variable;
     }
     EXPECT_EQ(code(release_command, {{"HOLDFAST_LEASE", lease}}, {{"if-held", {"on"}}}), "E_CONFIG");

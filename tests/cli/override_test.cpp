@@ -11,8 +11,13 @@ namespace {
 
 class OverrideFlow : public testing::Test {
 protected:
+    Document first_grant() {
+        // Beside a lease in the environment the store is named, too.
+        box.environment["HOLDFAST_STORE"] = "sqlite:locks.db";
+        return box.run({"acquire", "a", "--holder", "first", "--ttl", "1h", "--json"}).json();
+    }
     Sandbox box;
-    Document grant = box.run({"acquire", "a", "--holder", "first", "--ttl", "1h", "--json"}).json();
+    Document grant = first_grant();
 
     /// An asker that was stopped before it could hear that it has the lock.
     Running approved_while_stopped(const std::string& ttl) {

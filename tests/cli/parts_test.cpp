@@ -1,9 +1,8 @@
 // Small parts of the command line by themselves.
 #include "cli/command.hpp"
-#include "cli/nearest.hpp"
 #include "cli/option.hpp"
 #include "cli/parse.hpp"
-#include "cli/places.hpp"
+#include "cli/pattern.hpp"
 #include "cli/process_list.hpp"
 #include "cli/show.hpp"
 #include "json/lease_list.hpp"
@@ -15,36 +14,6 @@
 
 namespace holdfast::cli {
 namespace {
-
-TEST(Nearest, FindsASlipOfThePenAndNothingElse) {
-    const std::vector<std::string> known{"--ttl", "--wait", "--reason"};
-    EXPECT_EQ(nearest("--tll", known), "--ttl");
-    EXPECT_EQ(nearest("--resaon", known), "--reason");
-    EXPECT_EQ(nearest("--completely-different", known), "");
-    EXPECT_EQ(nearest("", {"a"}), "");
-    EXPECT_EQ(nearest(std::string(100'000, 'x'), known), "");
-}
-
-TEST(ShellQuoting, LeavesPlainWordsAndMakesAnythingElseOneWord) {
-    EXPECT_EQ(shell_quoted("migrate/prod"), "migrate/prod");
-    EXPECT_EQ(shell_quoted(""), "''");
-    EXPECT_EQ(shell_quoted("a b"), "'a b'");
-    EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
-    EXPECT_EQ(shell_quoted("$(x)"), "'$(x)'");
-    EXPECT_EQ(shell_quoted("~"), "'~'");
-}
-
-TEST(StoreInAFile, CountsRelativePathsFromThatFilesFolder) {
-    EXPECT_EQ(store_from("sqlite:locks.db", "/p"), "sqlite:/p/locks.db");
-    EXPECT_EQ(store_from("file:a/b?sync=off", "/p"), "file:/p/a/b?sync=off");
-    EXPECT_EQ(store_from("sqlite:x", "/100%?"), "sqlite:/100%25%3f/x");
-    EXPECT_EQ(store_from("sqlite:/abs", "/p"), "sqlite:/abs");
-    EXPECT_EQ(store_from("redis://h/0", "/p"), "redis://h/0");
-    EXPECT_EQ(store_from("memory:", "/p"), "memory:");
-    EXPECT_EQ(store_from("nonsense", "/p"), "nonsense");
-    EXPECT_EQ(store_from("sqlite:x", "/"), "sqlite:/x") << "two slashes would name a server";
-    EXPECT_EQ(store_from("sqlite:x", "/a b"), "sqlite:/a%20b/x");
-}
 
 TEST(LeaseList, IsReadAsItIsWrittenAndNothingElseIs) {
     const json::ListedLease whole{StoreId::random(), *LockName::parse("it's \"a\" \\ b"),
@@ -70,6 +39,30 @@ TEST(LeaseList, IsReadAsItIsWrittenAndNothingElseIs) {
     EXPECT_TRUE(refused(whole.store_id->text(), "x"));
     EXPECT_TRUE(refused(whole.as.lock_id.text(), LockId::random().text())) << "the lock_id is not that of the lease";
     EXPECT_TRUE(refused("\"b\"", "\"\"")) << "no name";
+}
+
+TEST(Listing, LeavesOutLeasesThatRanOutOverADayAgo) {
+    LockStatus status{.name = *LockName::parse("a")};
+    status.as_of = Instant{std::chrono::hours{1000}};
+    EXPECT_FALSE(ran_out_long_ago(status)) << "free";
+    status.lease.emplace();
+    status.state = LockState::expired;
+    status.lease->expires_at = status.as_of - std::chrono::hours{24};
+    EXPECT_FALSE(ran_out_long_ago(status));
+    status.lease->expires_at -= std::chrono::milliseconds{1};
+    EXPECT_TRUE(ran_out_long_ago(status));
+    status.state = LockState::held;
+    EXPECT_FALSE(ran_out_long_ago(status)) << "whatever its time says";
+}
+
+TEST(Pattern, HasAWildcard) {
+    for (const char* name : {"", "a", "a[b]", "a\\b"}) EXPECT_FALSE(is_pattern(name)) << name;
+    for (const char* pattern : {"*", "a?", "migrate/*"}) EXPECT_TRUE(is_pattern(pattern)) << pattern;
+    EXPECT_EQ(prefix_of("migrate/*x"), "migrate/");
+    EXPECT_EQ(prefix_of("a[b]*"), "a");
+    EXPECT_TRUE(matches("", *LockName::parse("a")));
+    EXPECT_TRUE(matches("a*c", *LockName::parse("a/b/c")));
+    EXPECT_FALSE(matches("a?c", *LockName::parse("abbc")));
 }
 
 std::vector<std::string> given(const std::vector<std::string>& args, const std::string& option) {
@@ -177,6 +170,7 @@ TEST(ProcessList, ShowsAllButPasswordsAndLeaseKeys) {
         {"postgres://h/db?sslpassword=pw", "postgres://h/db?sslpassword=xx"},
         {"--lease=" + lease, "--lease=" + lease.substr(0, 37) + std::string(32, 'x')},
         {lease + "0", lease.substr(0, 37) + std::string(33, 'x')},
+        {"--lease=./" + lease, "--lease=./" + lease.substr(0, 37) + std::string(32, 'x')},
         {"file.00112233", "file.00112233"}};
     for (const auto& [given, expected] : shown) {
         std::string argument = given;

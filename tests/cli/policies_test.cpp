@@ -67,6 +67,27 @@ TEST_F(Policies, ARenewalIsBoundByTheLongestTtl) {
     EXPECT_EQ(ttl_of(box.run({"renew", "project/42/edit", "--json"}, lease)), 20 * 60);
 }
 
+TEST_F(Policies, ARenewalWithoutATtlIsCutToTheLongestOne) {
+    box.write(box.work / "empty.toml", "");
+    const auto grant = box.run({"acquire", "project/42/edit", "--ttl", "12h", "--config", "empty.toml", "--json"});
+    const Environment lease{{"HOLDFAST_LEASE", grant.json().text("/lease")}};
+    EXPECT_EQ(ttl_of(box.run({"renew", "project/42/edit", "--json"}, lease)), 30 * 60);
+}
+
+TEST_F(Policies, WhatIsNotRenewedIsNotRenewedByHandEither) {
+    const auto grant = box.run({"acquire", "project/42/propagation", "--json"});
+    const Environment lease{{"HOLDFAST_LEASE", grant.json().text("/lease")}};
+    for (const Args& args :
+         {Args{"renew", "project/42/propagation"}, Args{"renew", "project/42/propagation", "--revive"},
+          Args{"renew", "project/42/propagation", "--ttl", "1m"}}) {
+        const auto refused = box.run(args, lease);
+        EXPECT_EQ(refused.status, 64) << refused.err;
+        EXPECT_THAT(refused.err,
+                    testing::AllOf(testing::HasSubstr("project/*/propagation"), testing::HasSubstr("renew = false")));
+    }
+    EXPECT_EQ(box.run({"status", "project/42/propagation", "--json"}).json().number("/renew_seq"), 0);
+}
+
 TEST_F(Policies, AnApprovedAskerIsBoundLikeEverybodyElse) {
     ASSERT_EQ(box.run({"acquire", "project/42/edit"}).status, 0);
     EXPECT_EQ(box.run({"override", "request", "project/42/edit", "--ttl", "12h", "--json"}).code(), "E_USAGE");
@@ -78,7 +99,7 @@ TEST_F(Policies, AnApprovedAskerIsBoundLikeEverybodyElse) {
     EXPECT_TRUE(approved.json().has("/max_until")) << "two hours at the most";
 }
 
-TEST_F(Policies, AnAskerWithoutThePolicyIsBoundByThatOfWhoApproves) {
+TEST_F(Policies, AnAskerWithoutThePolicyIsBoundByThatOfTheApprover) {
     box.write(box.work / "empty.toml", "");
     ASSERT_EQ(box.run({"acquire", "project/42/edit"}).status, 0);
     ASSERT_EQ(box.run({"override", "request", "project/42/edit", "--ttl", "12h", "--config", "empty.toml"}).status, 0);
@@ -127,7 +148,7 @@ TEST_F(Policies, NobodyWaitsWhereNobodyMay) {
     EXPECT_EQ(box.run({"acquire", "fast/x"}).status, 75) << "the file's own default gives way to its policy";
 }
 
-TEST_F(Policies, OnlyALongestTtlRefusesNobodyWhoNamesNone) {
+TEST_F(Policies, OnlyALongestTtlRefusesNoCommandWithoutATtl) {
     box.write(box.work / "holdfast.toml", "[[policy]]\nmatch = \"**\"\nlongest_ttl = \"10s\"\n");
     EXPECT_EQ(box.run({"run", "x", "--", "true"}).status, 0);
     EXPECT_EQ(ttl_of(box.run({"acquire", "x", "--json"})), 10);

@@ -74,7 +74,7 @@ TEST_F(PruneCommand, ThatIsInterruptedEndsWithTheSignalsStatusAndWhatItDidIsWhol
     EXPECT_EQ(verified(), 3);
 }
 
-TEST_F(PruneCommand, WhoseActorIsRefusedSaysSo) {
+TEST_F(PruneCommand, ARefusedActorIsReported) {
     const auto refused = box.run({"prune", "--keep", "0", "--holder", std::string(2000, 'x'), "--json"});
     EXPECT_EQ(refused.status, 64);
     EXPECT_EQ(refused.code(), "E_USAGE");

@@ -1,5 +1,4 @@
-// Who only looks changes nothing: not a byte on disk, and not a live lock, whatever the reader's clock
-// or time zone says.
+// Reading changes nothing: not a byte on disk, and not a live lock, whatever the reader's clock or time zone says.
 #include "sandbox.hpp"
 
 #include <gtest/gtest.h>

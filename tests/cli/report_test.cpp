@@ -22,7 +22,7 @@ Settings settings_of(std::vector<std::string> args) {
     args.insert(args.end(), {"--config", "/dev/null"});
     const auto line = parse(args);
     EXPECT_TRUE(line) << line.error().message;
-    auto settings = Settings::settle(line.value());
+    auto settings = settle(line.value());
     EXPECT_TRUE(settings) << settings.error().message;
     return std::move(settings).value();
 }
@@ -54,7 +54,9 @@ const std::map<Errc, std::string>& hints() {
         {Errc::store_unsafe, "see what is wrong with it: holdfast doctor[], or name another with --store"},
         {Errc::format_unsupported, "see what is wrong with it: holdfast doctor[], or name another with --store"},
         {Errc::audit_chain_broken, "keep a copy of the store before anything else, then find out who changed it"},
-        {Errc::record_corrupt, "keep a copy of the store before anything else, then find out who changed it"},
+        {Errc::record_corrupt,
+         "keep a copy of the store before anything else, then find out who changed it; this makes the lock usable "
+         "again: holdfast repair {}"},
     };
     return all;
 }
@@ -80,6 +82,26 @@ TEST(Hint, OfEveryCodeNamesTheLockAndTheFlagsOfTheCommandLine) {
         error.hint = "its own";
         EXPECT_EQ(hint_for(error, &settings), "its own") << row.name;
     }
+}
+
+TEST(Hint, ANameThatWouldBeAFlagStandsBehindTwoDashes) {
+    Error error{Errc::lock_conflict, "text"};
+    LockStatus status{.name = *LockName::parse("--yes")};
+    error.holder = std::make_shared<const LockStatus>(std::move(status));
+    const Settings settings = settings_of({"status", "-s", "sqlite:x"});
+    EXPECT_THAT(hint_for(error, &settings),
+                testing::EndsWith("holdfast status -s sqlite:x --config /dev/null -- --yes"));
+    EXPECT_THAT(hint_for(error), testing::EndsWith("holdfast status -- --yes"));
+}
+
+TEST(Hint, NamesEachOfSeveralStoresInACommandOfItsOwn) {
+    const Settings settings = settings_of({"status", "-s", "sqlite:x", "-s", "sqlite:y"});
+    EXPECT_THAT(hint_for(error_of(Errc::lock_conflict, true), &settings),
+                testing::EndsWith("look: holdfast status 'my lock' -s sqlite:x --config /dev/null; "
+                                  "holdfast status 'my lock' -s sqlite:y --config /dev/null"));
+    EXPECT_THAT(hint_for(error_of(Errc::store_unavailable, true), &settings),
+                testing::EndsWith("holdfast doctor -s sqlite:x --config /dev/null; "
+                                  "holdfast doctor -s sqlite:y --config /dev/null"));
 }
 
 TEST(Hint, RepeatsNoFlagThatMayShowASecret) {

@@ -21,7 +21,7 @@ class Said : public testing::Test {
 protected:
     Said() { box.environment["HOLDFAST_STORE"] = "sqlite:locks.db"; }
 
-    /// The newest event of the lock `a`: what happened, to whose lock, for whom, by whom, why.
+    /// The newest event of the lock `a`: kind, holder, new holder, actor and reason.
     std::string newest() {
         const auto events = box.run({"history", "a", "--json"}).json();
         const std::string last = fmt::format("/events/{}", events.size("/events") - 1);
@@ -140,7 +140,7 @@ TEST_F(Said, WithVerboseTheStoreAndTheConfigurationAreNamed) {
     EXPECT_THAT(box.run({"status", "-v", "--config", "/dev/null"}).err, HasSubstr(", /dev/null\n"));
 }
 
-TEST_F(Said, AConflictThatIsSkippedIsToldOnlyToWhomAsksButIsADocument) {
+TEST_F(Said, ASkippedConflictIsToldOnlyWhenAskedForButIsADocument) {
     ASSERT_EQ(box.run({"acquire", "a", "--ttl", "1h", "--holder", "them"}).status, 0);
     for (const Args& args :
          {Args{"acquire", "a", "--if-held", "skip"}, Args{"acquire", "a", "--if-held=skip", "-E", "9"},

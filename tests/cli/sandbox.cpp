@@ -29,7 +29,7 @@ std::string content(const fs::path& path) {
 
 /// In the child, between fork and exec: only calls that are safe there.
 [[noreturn]] void become(const char* folder, char* const* argv, char* const* envp, int out, int err) {
-    // Who runs the tests in the background ignores signals that they are about.
+    // Tests that are run in the background inherit ignored signals, which these tests are about.
     for (const int each : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) signal(each, SIG_DFL);
     const int nothing = open("/dev/null", O_RDONLY);
     if (dup2(nothing, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 ||

@@ -105,7 +105,7 @@ public:
 
     void write(const std::filesystem::path& path, std::string_view text) const;
     /// Every file below the root but the outputs, by path, with its content. The index of SQLite's log has none: it is
-    /// built anew from the log by whoever opens the store first.
+    /// rebuilt from the log by the first process that opens the store.
     [[nodiscard]] std::map<std::string, std::string> files() const;
 
 private:

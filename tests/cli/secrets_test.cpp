@@ -1,4 +1,4 @@
-// A lease key reaches whoever asked for the lease and nobody else; a password reaches nobody.
+// A lease key reaches only the caller that acquired the lease; a password reaches nobody.
 #include "sandbox.hpp"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Secrets, ALeaseKeyIsPrintedOnlyToWhomItIsGiven) {
+TEST(Secrets, ALeaseKeyIsPrintedOnlyForItsHolder) {
     for (const std::string& store : stores()) {
         Sandbox box;
         box.environment["HOLDFAST_STORE"] = store;
@@ -76,7 +76,7 @@ TEST(Secrets, APasswordInAStoresAddressIsNeverShown) {
     }
 }
 
-// Whoever can see a lock cannot become its holder.
+// A user that can see a lock cannot act as its holder.
 TEST(Secrets, StatusGivesNobodyTheLease) {
     Sandbox box;
     const auto grant = box.run({"acquire", "a", "--json"}).json();

@@ -1,6 +1,7 @@
 // What shells make of Holdfast: completed names are data, and a script that evaluates --format sh never goes on without
 // its lock. Method: the real shells.
 #include "sandbox.hpp"
+#include "support/isolation.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -30,6 +31,10 @@ protected:
     }
 
     void hold(const std::string& name) { EXPECT_EQ(box.run({"acquire", name, "--ttl", "1h", "-q"}).status, 0) << name; }
+
+    void hold_with_dashes(const std::string& name) {
+        EXPECT_EQ(box.run({"acquire", "--ttl", "1h", "-q", "--", name}).status, 0) << name;
+    }
 
     /// Whether a lock's name was run: each of them would leave a file.
     bool something_ran() const { return fs::exists(box.work / "ran"); }
@@ -64,8 +69,12 @@ const std::vector<std::string> hostile_names{"x$(touch ran)",
                                              "x\xc3\xbc`touch ran`",
                                              "x\\"};
 
+/// Each would be a flag of the command that it is completed for.
+const std::vector<std::string> names_like_flags{"--yes", "--config=evil.toml", "-y", "-", "--"};
+
 TEST_F(Shell, BashCompletesNamesAsDataAndQuotesThem) {
     for (const std::string& name : hostile_names) hold(name);
+    for (const std::string& name : names_like_flags) hold_with_dashes(name);
     // What is completed is put into the command line as it is; eval runs that line.
     const std::string complete =
         "source <(holdfast completion bash)\n"
@@ -80,6 +89,8 @@ TEST_F(Shell, BashCompletesNamesAsDataAndQuotesThem) {
     EXPECT_EQ(one.out, "x$(touch ran)\n") << "the word that was typed is compared with the quoted one";
     const auto quoted = run_in("/bin/bash", complete + "complete_word \"'x\"; accept; complete_word '\"x'; accept");
     EXPECT_EQ(quoted.out, "") << "what is escaped for an open line would be wrong in an open quote";
+    const auto anything = run_in("/bin/bash", complete + "complete_word ''; accept");
+    EXPECT_THAT(lines_of(anything.out), UnorderedElementsAreArray(hostile_names)) << "no name becomes a flag";
     EXPECT_FALSE(something_ran());
 }
 
@@ -92,7 +103,7 @@ TEST_F(Shell, BashCompletesCommandsAndFlags) {
 }
 
 TEST_F(Shell, ZshCompletesNamesAsDataAndQuotesThem) {
-    if (!fs::exists("/usr/bin/zsh")) GTEST_SKIP() << "zsh is not installed";
+    if (!fs::exists("/usr/bin/zsh")) GTEST_SKIP() << tests::not_here << "zsh is not installed";
     const std::string name = "x$(touch ran)`touch ran`\"'\\ ;touch ran";
     hold(name);
     // An interactive shell behind a terminal, as zsh tests its own completion.
@@ -108,6 +119,17 @@ TEST_F(Shell, ZshCompletesNamesAsDataAndQuotesThem) {
     const auto ended = run_in("/usr/bin/zsh", script, {{"TERM", "dumb"}});
     EXPECT_THAT(ended.out, HasSubstr(R"("name":"x$(touch ran)`touch ran`\"'\\ ;touch ran","state":"held")"));
     EXPECT_FALSE(something_ran());
+}
+
+TEST_F(Shell, ZshIsOfferedNoNameThatWouldBeAFlag) {
+    if (!fs::exists("/usr/bin/zsh")) GTEST_SKIP() << tests::not_here << "zsh is not installed";
+    for (const std::string& name : names_like_flags) hold_with_dashes(name);
+    hold("x y");
+    // What the completion hands to zsh, told by a command in the place of zsh's own.
+    const auto ended = run_in("/usr/bin/zsh",
+                              "compdef() { }\ncompadd() { shift; print -rl -- $@ }\nsource <(holdfast completion zsh)\n"
+                              "words=(holdfast unlock '') CURRENT=3 PREFIX=''\n_holdfast");
+    EXPECT_EQ(ended.out, "x y\n") << ended.err;
 }
 
 TEST_F(Shell, FishIsOfferedNoNames) {
@@ -162,6 +184,37 @@ TEST_F(Shell, NoScriptGoesOnAfterAnyOtherFailure) {
             EXPECT_EQ(ended.out, "") << command;
             EXPECT_EQ(ended.status, status) << command << ended.err;
         }
+}
+
+TEST_F(Shell, AFormatOnTheCommandLineCountsMoreThanJsonElsewhere) {
+    hold("a");
+    box.write(box.root / "json.toml", "json = true\n");
+    const std::string failure = "holdfast acquire a --format sh --unknown";
+    const std::string conflict = "holdfast acquire a --format sh";
+    for (const Environment& elsewhere :
+         {Environment{{"HOLDFAST_JSON", "1"}}, Environment{{"HOLDFAST_CONFIG", (box.root / "json.toml").string()}}}) {
+        const std::string where = elsewhere.begin()->first;
+        for (const std::string& shell : posix_shells)
+            for (const auto& idiom : {old_idiom, new_idiom}) {
+                const auto refused = run_in(shell, idiom(conflict), elsewhere);
+                EXPECT_EQ(refused.status, 75) << where << shell << refused.err;
+                EXPECT_EQ(refused.out, "") << where << shell;
+                const auto wrong = run_in(shell, idiom(failure), elsewhere);
+                EXPECT_EQ(wrong.status, 64) << where << shell << wrong.err;
+                EXPECT_EQ(wrong.out, "") << where << shell;
+                const auto free =
+                    run_in(shell, idiom("holdfast acquire free-$$ --format sh") + " with ${HOLDFAST_LEASE:+a lease}",
+                           elsewhere);
+                EXPECT_EQ(free.out, "working with a lease\n") << where << shell << free.err;
+            }
+    }
+    // The environment counts more than the file, and an explicit --json more than everything.
+    const Environment file_and_variable{{"HOLDFAST_CONFIG", (box.root / "json.toml").string()},
+                                        {"HOLDFAST_FORMAT", "sh"}};
+    EXPECT_THAT(box.run({"acquire", "b"}, file_and_variable).out, testing::StartsWith("export "));
+    EXPECT_EQ(box.run({"acquire", "a", "--json"}, file_and_variable).code(), "E_LOCK_CONFLICT");
+    EXPECT_EQ(box.run({"acquire", "a", "--json", "--unknown"}, file_and_variable).code(), "E_USAGE");
+    EXPECT_THAT(box.run({"acquire", "c", "--format", "text"}, {{"HOLDFAST_JSON", "1"}}).out, HasSubstr("c is yours"));
 }
 
 TEST_F(Shell, NoScriptGoesOnWhenHoldfastWasKilledOrIsMissing) {

@@ -42,7 +42,7 @@ TEST_F(ShortProgram, AloneSaysWhichProgramServesTheOthers) {
     EXPECT_THAT(ended.err, HasSubstr("make install"));
 }
 
-TEST_F(ShortProgram, AloneNamesAUserByNumberWhomNoFileLists) {
+TEST_F(ShortProgram, AloneNamesAnUnlistedUserByNumber) {
     if (box_.run_program({"/usr/bin/unshare", "--user", "--map-user=42424242", "/bin/true"}).status != 0)
         GTEST_SKIP() << tests::not_here << "no process can have a user namespace";
     const auto ended = box_.run_program({"/usr/bin/unshare", "--user", "--map-user=42424242", box_.program, "acquire",
@@ -66,7 +66,8 @@ protected:
         ShortProgram::SetUp();
         if (IsSkipped()) return;
         if (geteuid() != 0) chroot_.insert(chroot_.begin(), {"/usr/bin/unshare", "--user", "--map-root-user"});
-        if (run({"/bin/holdfast", "version"}).status != 0) GTEST_SKIP() << "no chroot and no user namespace here";
+        if (run({"/bin/holdfast", "version"}).status != 0)
+            GTEST_SKIP() << tests::not_here << "no chroot and no user namespace";
         // It is no program at all, so that trying to run it has an error of its own.
         for (const fs::path& folder : {box_.root / "libexec", box_.root / "trap" / "libexec"}) {
             box_.write(folder / "holdfast-full", "x");

@@ -1,6 +1,7 @@
 // Goal: whatever state the caller left the process in, no message goes where it does not belong, and nobody gets rights
 // that are not theirs. Method: the real program, started with closed descriptors, small limits, and a setuid bit.
 #include "cli/sandbox.hpp"
+#include "support/isolation.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -91,6 +93,70 @@ TEST_P(Startup, WithFewDescriptorsTheCommandRunsUnderItsLockOrNotAtAll) {
 INSTANTIATE_TEST_SUITE_P(Stores, Startup, testing::Values("file:locks", "sqlite:locks.db"),
                          [](const auto& each) { return each.param.substr(0, each.param.find(':')); });
 
+/// Runs under the limits of `prlimit`, each with a lock of its own. The command ran under its lock, or it did not run.
+void expect_a_lock_or_no_command(Sandbox& box, const Args& wrapper, const std::vector<std::string>& limits) {
+    int ran = 0;
+    for (const std::string& limit : limits) {
+        const std::string name = "limit" + limit.substr(limit.find('='));
+        Args args = wrapper;
+        args.insert(args.end(),
+                    {"/usr/bin/prlimit", limit, box.program, "run", name, "--store",
+                     "sqlite:" + (box.work / "locks.db").string(), "--", "/usr/bin/touch", (box.work / name).string()});
+        const auto ended = box.run_program(args);
+        if (!fs::exists(box.work / name)) {
+            EXPECT_NE(ended.status, 0) << limit;
+            continue;
+        }
+        ++ran;
+        Args look = wrapper;
+        look.insert(look.end(), {box.program, "history", name, "--json", "--store", "sqlite:locks.db"});
+        const auto history = box.run_program(look).json();
+        EXPECT_EQ(history.text("/events/0/event"), "acquired") << limit;
+    }
+    EXPECT_GT(ran, 0);
+    EXPECT_LT(ran, std::ssize(limits)) << "no limit was too small, so nothing was tried";
+}
+
+TEST(StartupLimits, WithLittleMemoryTheCommandRunsUnderItsLockOrNotAtAll) {
+    Sandbox box;
+    std::vector<std::string> limits;
+    for (const int mebibytes : {3, 5, 6, 7, 8, 10, 12, 16, 24, 48, 96})
+        limits.push_back(fmt::format("--as={}", mebibytes << 20));
+    expect_a_lock_or_no_command(box, {}, limits);
+}
+
+// The limit counts all processes of a user, so this one has none yet.
+TEST(StartupLimits, WithFewProcessesTheCommandRunsUnderItsLockOrNotAtAll) {
+    if (!tests::can_give_away()) GTEST_SKIP() << tests::not_here << "only root can become a user without processes";
+    Sandbox box;
+    constexpr uid_t lonely = 65301;
+    fs::permissions(box.root, fs::perms(0755));
+    const fs::path program = box.root / "holdfast";
+    fs::copy_file(box.program, program);
+    ASSERT_EQ(chown(box.work.c_str(), lonely, lonely), 0);
+    box.program = program;
+    const Args as_lonely{"/usr/bin/setpriv", "--reuid=65301", "--regid=65301", "--clear-groups"};
+    expect_a_lock_or_no_command(box, as_lonely, {"--nproc=1", "--nproc=2", "--nproc=3", "--nproc=4", "--nproc=5"});
+
+    // Nor does a wait that could not begin leave a place in the queue, in which nobody stands.
+    const auto as_lonely_with = [&](const Args& limit, const Args& command) {
+        Args args = as_lonely;
+        args.insert(args.end(), limit.begin(), limit.end());
+        args.insert(args.end(), {program, command.front(), "--store", "sqlite:" + (box.work / "locks.db").string()});
+        args.insert(args.end(), command.begin() + 1, command.end());
+        return box.run_program(args);
+    };
+    ASSERT_EQ(as_lonely_with({}, {"acquire", "held", "--ttl", "1h"}).status, 0);
+    std::set<int> statuses;
+    for (const char* limit : {"--nproc=1", "--nproc=2", "--nproc=3"}) {
+        Args run{"/usr/bin/prlimit", limit};
+        const auto ended = as_lonely_with(run, {"run", "held", "--wait", "50ms", "--json", "--", "/bin/true"});
+        statuses.insert(ended.status);
+        EXPECT_EQ(as_lonely_with({}, {"status", "held", "--json"}).json().number("/waiters"), 0) << limit << ended.out;
+    }
+    EXPECT_GT(statuses.size(), 1U) << "all limits were too small, or none was";
+}
+
 TEST(StartupLimits, AChildIsEndedByItsFileSizeLimitAsWithoutUs) {
     Sandbox box;
     const auto ended = box.run_program({"/usr/bin/prlimit", "--fsize=100000:100000", box.program, "run", "a", "--store",
@@ -99,11 +165,12 @@ TEST(StartupLimits, AChildIsEndedByItsFileSizeLimitAsWithoutUs) {
 }
 
 TEST(StartupRights, ASetuidProgramRefusesToDoAnything) {
-    if (geteuid() != 0) GTEST_SKIP() << "only root can make a program setuid to somebody else";
+    if (!tests::can_give_away())
+        GTEST_SKIP() << tests::not_here << "only root can make a program setuid to somebody else";
     Sandbox box;
     struct statvfs mounted{};
     ASSERT_EQ(statvfs(box.root.c_str(), &mounted), 0);
-    if ((mounted.f_flag & ST_NOSUID) != 0) GTEST_SKIP() << "the temporary folder is mounted nosuid";
+    if ((mounted.f_flag & ST_NOSUID) != 0) GTEST_SKIP() << tests::not_here << "the temporary folder is mounted nosuid";
     const fs::path copy = box.root / "holdfast";
     fs::copy_file(box.program, copy);
     constexpr uid_t nobody = 65534;
@@ -154,7 +221,7 @@ TEST_F(ChosenModules, AreNotTakenFromAFolderOrFileThatOthersCanChange) {
 }
 
 TEST_F(ChosenModules, OfAnotherUserAreRefused) {
-    if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to somebody else";
+    if (!tests::can_give_away()) GTEST_SKIP() << tests::not_here << "only root can give a folder to somebody else";
     const fs::path folder = folder_with_module(only_the_owner_writes, only_the_owner_writes);
     ASSERT_EQ(chown(folder.c_str(), 65534, 65534), 0);
     EXPECT_EQ(ask(folder).status, 78);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace holdfast::cli_test {
 namespace {
 
@@ -165,12 +167,27 @@ TEST_F(StoreChoice, InsideALockNoCommandFallsBackToTheDefaultStore) {
                                               {"prune"},
                                               {"doctor"},
                                               {"init"},
+                                              {"override", "approve", "a"},
+                                              {"override", "deny", "a"},
                                               {"release", "a", "--if-held"}})
         expect_refused(box.run(args, leased), "E_CONFIG", "HOLDFAST_STORE");
     EXPECT_FALSE(fs::exists(box.state));
     EXPECT_EQ(box.run({"acquire", "b", "-s", "sqlite:named.db"}, leased).status, 0);
-    // These present the lease, and a store that does not know it refuses.
-    for (const std::string command : {"renew", "release"}) EXPECT_EQ(box.run({command, "a"}, leased).status, 79);
+    // These present the lease, and a store that does not know it refuses. They say which store that is.
+    for (const std::string command : {"renew", "release"}) {
+        const auto ended = box.run({command, "a"}, leased);
+        EXPECT_EQ(ended.status, 79);
+        EXPECT_THAT(ended.err, HasSubstr("built-in default store")) << command;
+    }
+}
+
+TEST_F(StoreChoice, ALeaseElsewhereAnswersNoQuestionInTheDefaultStore) {
+    ASSERT_EQ(box.run({"acquire", "a", "--ttl", "1h"}).status, 0);
+    ASSERT_EQ(box.run({"override", "request", "a", "--ttl", "1h"}).status, 0);
+    const Environment leased{{"HOLDFAST_LEASE", lease_of("a", {"-s", "sqlite:other.db"})}, {"HOLDFAST_LOCK", "a"}};
+    for (const std::string answer : {"approve", "deny"})
+        expect_refused(box.run({"override", answer, "a"}, leased), "E_CONFIG", "HOLDFAST_STORE");
+    EXPECT_TRUE(box.run({"status", "a", "--json"}).json().has("/override"));
 }
 
 TEST_F(StoreChoice, InsideRunAStoreThatIsNotPassedOnIsNotReplacedByTheDefault) {
@@ -192,6 +209,92 @@ TEST_F(StoreChoice, InsideRunAStoreThatIsNotPassedOnIsNotReplacedByThatOfTheEnvi
     EXPECT_FALSE(fs::exists(box.work / "other.db"));
 }
 
+TEST_F(StoreChoice, InsideRunAStoreThatIsNotPassedOnIsNotReplacedByThatOfAFile) {
+    box.write(box.root / "secret", "sqlite:other.db\n");
+    const auto ended =
+        box.run({"run", "a", "-s", "sqlite:l@cks.db", "--", "sh", "-c", "'" + box.program + "' acquire b"},
+                {{"HOLDFAST_STORE_FILE", "../secret"}});
+    EXPECT_EQ(ended.status, 78) << ended.err;
+    EXPECT_FALSE(fs::exists(box.work / "other.db"));
+}
+
+TEST_F(StoreChoice, InsideRunAStoreThatIsNotPassedOnIsNotReplacedByThatOfAConfiguration) {
+    box.write(box.work / "holdfast.toml", "store = \"sqlite:other.db\"\n");
+    const std::string inside = "'" + box.program + "' acquire b";
+    for (const Args& guard : {Args{}, Args{"--no-lock"}}) {
+        Args args{"run", "a", "-s", "sqlite:l@cks.db"};
+        args.insert(args.end(), guard.begin(), guard.end());
+        args.insert(args.end(), {"--", "sh", "-c", inside});
+        const auto ended = box.run(args);
+        EXPECT_EQ(ended.status, 78) << ended.err;
+        EXPECT_THAT(ended.err, HasSubstr("HOLDFAST_STORE"));
+    }
+    EXPECT_FALSE(fs::exists(box.work / "other.db"));
+    // A store that is named inside counts, and is passed on in its turn.
+    const auto named = box.run({"run", "a", "-s", "sqlite:l@cks.db", "--", "sh", "-c",
+                                "'" + box.program + "' run b -s sqlite:third.db -- " + inside});
+    EXPECT_EQ(named.status, 0) << named.err;
+    EXPECT_TRUE(fs::exists(box.work / "third.db"));
+}
+
+TEST_F(StoreChoice, InsideRunAConfigurationWithASecretIsFoundAgainAndNoOtherOne) {
+    box.write(box.work / "holdfast.toml", "store = \"sqlite:l@cks.db\"\n");
+    box.write(box.work / "sub" / "holdfast.toml", "store = \"sqlite:other.db\"\n");
+    const std::string program = "'" + box.program + "'";
+    const auto same = box.run({"run", "a", "--", "sh", "-c", program + " status a --json"});
+    EXPECT_EQ(same.json().text("/state"), "held") << same.err;
+    // Whichever way it is spelt.
+    const std::string nested = program + " status a --json --config sub/../holdfast.toml";
+    const auto named = box.run({"run", "a", "--config", "./holdfast.toml", "--", "sh", "-c", nested});
+    EXPECT_EQ(named.json().text("/state"), "held") << named.err;
+    const auto other = box.run({"run", "a", "--", "sh", "-c", "cd sub; " + program + " run a -- true"});
+    EXPECT_EQ(other.status, 78) << other.err;
+    EXPECT_FALSE(fs::exists(box.work / "sub" / "other.db"));
+}
+
+TEST_F(StoreChoice, InsideRunARelativeStoreStaysWhereItIs) {
+    fs::create_directories(box.work / "sub");
+    box.write(box.work / "secret", "sqlite:file@1.db\n");
+    const std::string nested = "cd sub; '" + box.program + "' run a -- true";
+    // The @ could stand behind a password, which a variable may have.
+    const auto variable =
+        box.run({"run", "a", "--json", "--", "sh", "-c", nested}, {{"HOLDFAST_STORE", "sqlite:l@cks.db"}});
+    EXPECT_EQ(variable.status, 0) << variable.err;
+    EXPECT_TRUE(fs::is_empty(box.work / "sub"));
+    const auto file = box.run({"run", "a", "--", "sh", "-c", nested}, {{"HOLDFAST_STORE_FILE", "secret"}});
+    EXPECT_EQ(file.status, 78) << file.err;
+    EXPECT_TRUE(fs::is_empty(box.work / "sub"));
+    box.write(box.work / "absolute", "sqlite:" + (box.work / "file@1.db").string() + "\n");
+    const auto absolute = box.run({"run", "a", "--", "sh", "-c", nested}, {{"HOLDFAST_STORE_FILE", "absolute"}});
+    EXPECT_EQ(absolute.status, 0) << absolute.err;
+}
+
+TEST_F(StoreChoice, AnAbsolutePathWithAnEscapedSlashIsAbsolute) {
+    const auto path = box.root / "absolute.db";
+    std::string escaped = path.string();
+    escaped.replace(0, 1, "%2f");
+    const auto ended = box.run(
+        {"run", "a", "-s", "sqlite:" + escaped, "--", "sh", "-c", "cd /; '" + box.program + "' status a --json"});
+    EXPECT_EQ(ended.json().text("/state"), "held") << ended.err;
+    EXPECT_TRUE(fs::exists(path));
+}
+
+TEST_F(StoreChoice, TwoStoresInOneTextAreRefused) {
+    const auto before = box.files();
+    for (const std::string text : {"sqlite:a.db,sqlite:b.db", "sqlite:a.db, file:b", "file:b ,redis://h/0"})
+        expect_refused(box.run({"acquire", "a"}, {{"HOLDFAST_STORE", text}}), "E_CONFIG", "HOLDFAST_STORE");
+    for (const std::string text : {"sqlite:a.db,sqlite:b.db", "sqlite:a.db sqlite:b.db", "file:b\tsqlite:c"}) {
+        expect_refused(box.run({"acquire", "a", "-s", text}), "E_CONFIG", "--store");
+        box.write(box.work / "holdfast.toml", "store = \"" + text + "\"\n");
+        expect_refused(box.run({"acquire", "a"}), "E_CONFIG", "holdfast.toml:1");
+        fs::remove(box.work / "holdfast.toml");
+    }
+    EXPECT_EQ(box.files(), before);
+    // Servers of one cluster, and a comma in the name of a file.
+    EXPECT_EQ(box.run({"status"}, {{"HOLDFAST_STORE", "etcd://127.0.0.1:1,127.0.0.1:1"}}).status, 69);
+    EXPECT_EQ(box.run({"acquire", "a", "-s", "sqlite:a,b.db"}).status, 0);
+}
+
 TEST_F(StoreChoice, ALeaseOfTheDefaultStoreIsFoundThere) {
     const std::string program = "'" + box.program + "'";
     const auto ended = box.run_program({"/bin/sh", "-c",
@@ -204,6 +307,82 @@ TEST_F(StoreChoice, ALeaseOfTheDefaultStoreIsFoundThere) {
     expect_refused(box.run({"status"}, {{"HOLDFAST_LEASE", other},
                                         {"HOLDFAST_IN_DEFAULT_STORE", "00000000-0000-4000-8000-000000000000"}}),
                    "E_CONFIG", "HOLDFAST_STORE");
+}
+
+class LeaseOnSeveralStores : public StoreChoice {
+protected:
+    /// Runs a shell script under the lock x on two stores.
+    Ended inside(const std::string& script) {
+        box.environment["HF"] = box.program;
+        return box.run(
+            {"run", "x", "-q", "-s", "sqlite:one.db", "-s", "file:two", "--ttl", "1m", "--", "sh", "-c", script});
+    }
+    static std::size_t count(const std::string& text, const std::string& line) {
+        std::size_t found = 0;
+        for (auto at = text.find(line); at != std::string::npos; at = text.find(line, at + 1)) ++found;
+        return found;
+    }
+    std::string state_in(const std::string& store) {
+        return box.run({"status", "x", "-s", store, "--json"}).json().text("/state");
+    }
+};
+
+TEST_F(LeaseOnSeveralStores, IsCheckedOnEachOfThem) {
+    const auto current = inside("$HF check x && $HF check x --json");
+    EXPECT_EQ(current.status, 0) << current.err;
+    const auto json_at = current.out.find('{');
+    EXPECT_EQ(count(current.out, " of x is the current one\n"), 2U) << current.out;
+    const auto document = Document::parse(current.out.substr(json_at));
+    ASSERT_TRUE(document);
+    EXPECT_TRUE(document->yes("/current"));
+    EXPECT_EQ(document->size("/locks"), 2U);
+    EXPECT_NE(document->text("/locks/0/store_id"), document->text("/locks/1/store_id"));
+    for (const std::string broken : {"sqlite:one.db", "file:two"}) {
+        const auto stale = inside("$HF unlock x -q --yes -s " + broken + " && $HF check x; echo status $?");
+        EXPECT_EQ(stale.out, "status 80\n") << broken << stale.err;
+    }
+}
+
+TEST_F(LeaseOnSeveralStores, IsRenewedAndReleasedOnEachOfThem) {
+    const auto renewed = inside(
+        "$HF renew x --ttl 1h -q && $HF status x -s sqlite:one.db --json && echo && "
+        "$HF status x -s file:two --json");
+    EXPECT_EQ(renewed.status, 0) << renewed.err;
+    std::istringstream lines(renewed.out);
+    int long_ones = 0;
+    for (std::string line; std::getline(lines, line);)
+        if (const auto lock = line.empty() ? std::nullopt : Document::parse(line); lock)
+            long_ones += lock->number("/expires_in_ms") > 120'000 ? 1 : 0;
+    EXPECT_EQ(long_ones, 2) << renewed.out;
+
+    const auto released = inside("$HF release x --json");
+    EXPECT_EQ(released.json().size("/locks"), 2U) << released.err;
+    EXPECT_TRUE(released.json().yes("/released"));
+    EXPECT_EQ(state_in("sqlite:one.db"), "free");
+    EXPECT_EQ(state_in("file:two"), "free");
+}
+
+TEST_F(LeaseOnSeveralStores, IsReleasedWhereItIsHeldWhateverTheOtherSays) {
+    const auto ended = inside(
+        "$HF unlock x -q --yes -s sqlite:one.db; $HF release x -q; echo status $?; "
+        "$HF status x -s file:two --json");
+    EXPECT_THAT(ended.out, testing::StartsWith("status 79\n")) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("\"state\":\"free\""));
+}
+
+TEST_F(LeaseOnSeveralStores, IsRefusedForTheReasonOfTheFirstStoreThatRefuses) {
+    const auto ended = inside(
+        "$HF unlock x -q --yes -s sqlite:one.db; for f in $(find two -name record); do echo x >$f; done; "
+        "$HF release x -q -s file:two 2>/dev/null; echo status $?; $HF release x -q; echo status $?");
+    EXPECT_EQ(ended.out, "status 84\nstatus 79\n") << ended.err;
+}
+
+TEST_F(LeaseOnSeveralStores, IsNotTransferredAndNeedsOneStoreWhereTheEnvironmentHasNone) {
+    const auto moved = inside("$HF transfer x --to heir; echo status $?; $HF check y; echo status $?");
+    EXPECT_EQ(moved.out, "status 64\nstatus 64\n") << moved.err;
+    EXPECT_THAT(moved.err, HasSubstr("--store"));
+    const auto one = inside("$HF check x -s file:two");
+    EXPECT_EQ(count(one.out, " of x is the current one\n"), 1U) << one.err;
 }
 
 }  // namespace

@@ -61,6 +61,8 @@ std::vector<Refusal> refusals() {
         {{"override", "request", "a", "--holder", ""}, "E_USAGE", "holder"},
         {{"override", "request", "a", "-m", long_text}, "E_USAGE", "reason"},
         {{"override", "request", "a", "-m", "\xff"}, "E_USAGE", "UTF-8"},
+        {{"repair"}, "E_USAGE", "NAME"},
+        {{"repair", ""}, "E_NAME_INVALID", "empty"},
         {{"prune", "a"}, "E_USAGE", "\"a\""},
         {{"prune", "--keep", "-5m"}, "E_USAGE", "--keep"},
         {{"prune", "--keep="}, "E_USAGE", "--keep"},
@@ -90,6 +92,12 @@ std::vector<Refusal> refusals() {
         {{"acquire", "a", "--max-hold", "1ms"}, "E_USAGE", "hold"},
         {{"acquire", "a", "--operation", long_text}, "E_USAGE", "operation"},
         {{"acquire", "a"}, "E_USAGE", "HOLDFAST_CONFLICT_EXIT_CODE", {{"HOLDFAST_CONFLICT_EXIT_CODE", "x"}}},
+        {{"fence", "protect", "--table", "t"}, "E_USAGE", "--lock"},
+        {{"fence", "protect", "--lock", "a"}, "E_USAGE", "--table"},
+        {{"fence", "protect", "--table", "t", "--lock", "a"}, "E_USAGE", "PostgreSQL"},
+        {{"fence", "unprotect"}, "E_USAGE", "--table"},
+        {{"fence", "status", "--database", "redis://x"}, "E_USAGE", "redis"},
+        {{"fence", "bind", "--yes"}, "E_USAGE", "--lock"},
         {{"doctor", "a"}, "E_USAGE", "\"a\""},
         {{"doctor", "--strict=2"}, "E_USAGE", "on or off"},
         {{"init", "a"}, "E_USAGE", "\"a\""},
@@ -97,6 +105,11 @@ std::vector<Refusal> refusals() {
         {{"version", "a"}, "E_USAGE", "\"a\""},
         {{"bench", "a"}, "E_USAGE", "\"a\""},
         {{"completion"}, "E_USAGE", "SHELL"},
+        {{"migrate", "up"}, "E_USAGE", "which database"},
+        {{"migrate", "up", "--database", "redis://h/0"}, "E_USAGE", "SQL database"},
+        {{"migrate", "status", "--database", "sqlite:a.db", "--dir", "absent"}, "E_USAGE", "absent"},
+        {{"migrate", "baseline", "x", "--database", "sqlite:a.db"}, "E_USAGE", "\"x\""},
+        {{"migrate", "new", "a/b"}, "E_USAGE", "letters"},
         {{"completion", "bash", "zsh"}, "E_USAGE", "\"zsh\""},
         {{"help", "nonsense"}, "E_USAGE", "nonsense"},
         {{"help", "override", "nonsense"}, "E_USAGE", "nonsense"},
@@ -235,6 +248,30 @@ TEST_P(Streams, AReaderThatIsGoneEndsACommandLikeABrokenPipe) {
         EXPECT_EQ(box.run_program(all).status, 141) << args[0];
     }
     EXPECT_EQ(state("a"), "free");
+}
+
+// A program that has the same pipe made it non-blocking, and its reader is slow.
+TEST_P(Streams, AFullPipeThatDoesNotBlockIsWaitedFor) {
+    const Running running = box.start_program(
+        {"/bin/sh", "-c",
+         "mkfifo full && exec 3<>full && { dd if=/dev/zero bs=4096 oflag=nonblock >&3 2>/dev/null || :; } && "
+         "exec \"$0\" acquire a >&3",
+         box.program});
+    const std::string folder = "/proc/" + std::to_string(running.pid());
+    ASSERT_TRUE(eventually([&] {
+        std::string stat;
+        std::getline(std::ifstream(folder + "/stat"), stat);
+        return stat.contains("(holdfast) S") || stat.contains("(holdfast) Z");
+    }));
+    std::string read;
+    std::ifstream pipe(box.work / "full", std::ios::binary);
+    EXPECT_TRUE(eventually([&] {
+        read.resize(4096);
+        pipe.read(read.data(), 4096);
+        return read.contains("HOLDFAST_LEASE") || pipe.eof();
+    }));
+    EXPECT_THAT(read, HasSubstr("export HOLDFAST_LEASE="));
+    EXPECT_EQ(state("a"), "held");
 }
 
 TEST_P(Streams, AnErrorThatCannotBeWrittenKeepsItsStatus) {

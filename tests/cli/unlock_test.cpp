@@ -51,6 +51,26 @@ TEST_F(Unlock, AnotherLeaseThanTheExpectedOneIsLeftAlone) {
     EXPECT_EQ(box.run({"unlock", "a", "--yes", "--expect", grant.text("/lock_id")}).status, 0);
 }
 
+TEST_F(Unlock, SaysUntilWhenTheOldCommandMayStillRun) {
+    const auto in_words = box.run({"unlock", "a", "--yes"});
+    const std::string until = grant.text("/expires_at").substr(11, 8);
+    EXPECT_THAT(in_words.out, testing::HasSubstr("its command may still run until " + until));
+    const auto taken = box.run({"acquire", "a", "--ttl", "1h", "--json"}).json();
+    const auto told = box.run({"unlock", "a", "--yes", "--json"}).json();
+    EXPECT_EQ(told.text("/may_run_until"), taken.text("/expires_at"));
+}
+
+TEST_F(Unlock, OfALeaseThatHasRunOutSaysNothingOfItsCommand) {
+    ASSERT_EQ(box.run({"acquire", "b", "--ttl", "50ms"}).status, 0);
+    ASSERT_TRUE(eventually([&] { return box.run({"status", "b", "--json"}).json().text("/state") == "expired"; }));
+    const auto told = box.run({"unlock", "b", "--yes", "--json"});
+    EXPECT_EQ(told.status, 0);
+    EXPECT_FALSE(told.json().has("/may_run_until"));
+    ASSERT_EQ(box.run({"acquire", "b", "--ttl", "50ms"}).status, 0);
+    ASSERT_TRUE(eventually([&] { return box.run({"status", "b", "--json"}).json().text("/state") == "expired"; }));
+    EXPECT_THAT(box.run({"unlock", "b", "--yes"}).out, testing::Not(testing::HasSubstr("may still run")));
+}
+
 TEST_F(Unlock, AFreeLockCannotBeBroken) {
     EXPECT_EQ(box.run({"unlock", "other", "--yes", "--json"}).code(), "E_LOCK_NOT_HELD");
     EXPECT_EQ(box.run({"unlock", "other", "--yes"}).status, 79);

@@ -32,7 +32,7 @@ protected:
     Sandbox box;
 };
 
-TEST_P(Waiting, WhoWaitsGetsTheLockWhenItIsReleased) {
+TEST_P(Waiting, AWaiterGetsTheLockWhenItIsReleased) {
     const std::string first = lease();
     auto second = box.start({"acquire", "a", "--wait", "1m", "--json"});
     ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
@@ -43,7 +43,7 @@ TEST_P(Waiting, WhoWaitsGetsTheLockWhenItIsReleased) {
     EXPECT_EQ(box.run({"status", "a", "--json"}).json().text("/lock_id"), granted.json().text("/lock_id"));
 }
 
-TEST_P(Waiting, WhoReleasesIsToldWhoHasTheLockNow) {
+TEST_P(Waiting, AReleaseTellsWhoHasTheLockNow) {
     const std::string first = lease();
     auto second = box.start({"acquire", "a", "--wait", "1m", "--holder", "second"});
     ASSERT_TRUE(eventually([&] { return waiters() == 1; }));
@@ -60,7 +60,7 @@ TEST_P(Waiting, ForeverIsAWaitToo) {
     EXPECT_EQ(second.wait().status, 0);
 }
 
-TEST_P(Waiting, WhoComesFirstIsServedFirst) {
+TEST_P(Waiting, TheFirstWaiterIsServedFirst) {
     const std::string first = lease();
     auto second = box.start({"acquire", "a", "--wait", "1m", "--holder", "second", "--ttl", "1h", "--json"});
     ASSERT_TRUE(eventually([&] { return waiters() == 1; }));

@@ -93,7 +93,7 @@ TEST_F(DoubtTest, AGrantThatWasBrokenUnheardDoesNotEndTheWait) {
     expect_one_lease_for_each_lock_id();
 }
 
-TEST_F(DoubtTest, WhoBecomesAnotherLeavesNoPlaceInTheQueueBehind) {
+TEST_F(DoubtTest, RotatedCredentialsLeaveNoPlaceInTheQueue) {
     const Acquire bob = by_bob(name_, 200ms);
     must(inner_->apply_one(bob, Deadline::never()));
     // The lost answer was a refusal, which left a ticket that would keep everybody else out.
@@ -103,7 +103,7 @@ TEST_F(DoubtTest, WhoBecomesAnotherLeavesNoPlaceInTheQueueBehind) {
     EXPECT_EQ(must(inner_->inspect(name_, Deadline::never())).waiters, 0U);
 }
 
-TEST_F(DoubtTest, WhoGivesUpWithoutHearingOfItsFormerSelfDoesNotSayThatNothingHappened) {
+TEST_F(DoubtTest, GivingUpWithFormerCredentialsInDoubtIsOutcomeUnknown) {
     store_.lose_answers(1);
     store_.before_answers([&] {
         wait_until_expired();
@@ -114,7 +114,21 @@ TEST_F(DoubtTest, WhoGivesUpWithoutHearingOfItsFormerSelfDoesNotSayThatNothingHa
                 RefusedWith(Errc::outcome_unknown));
 }
 
-/// Somebody who stands in line behind Bob, and is not woken when Bob hands it the lock.
+TEST_F(DoubtTest, ALeaseThatWasHandedOverIsExtendedAndNotAskedForAgain) {
+    const Acquire bob = by_bob(name_, 1h);
+    must(inner_->apply_one(bob, Deadline::never()));
+    const Acquire alice = queued(by_alice(name_, 1h), 10min);
+    std::jthread releases([&] {
+        while (must(inner_->inspect(name_, Deadline::never())).waiters == 0) std::this_thread::yield();
+        must(inner_->apply_one(release(bob), Deadline::never()));
+    });
+    const client::Granted granted = must(client::acquire_in_turn(store_, alice, host_clock(), {}));
+    EXPECT_EQ(granted.lock.lease->expires_at - granted.lock.lease->renewed_at, 1h);
+    EXPECT_EQ(store_.acquires(), 1);
+    expect_one_lease_for_each_lock_id();
+}
+
+/// A waiter after Bob in the queue, which is not woken when Bob hands it the lock.
 class UnheardHandOnTest : public DoubtTest {
 protected:
     [[nodiscard]] client::Granted wait(const Acquire& wanted, const std::function<void()>& meanwhile) {
@@ -169,7 +183,7 @@ TEST_F(UnheardHandOnTest, ALeaseThatWasBrokenUnheardDoesNotEndTheWait) {
     expect_one_lease_for_each_lock_id();
 }
 
-TEST_F(UnheardHandOnTest, WhoGivesUpWithoutTheStoreDoesNotSayThatItHasNothing) {
+TEST_F(UnheardHandOnTest, GivingUpWithoutTheStoreIsOutcomeUnknown) {
     must(inner_->apply_one(bob_, Deadline::never()));
     store_.instead_of_waits([&] {
         must(inner_->apply_one(release(bob_), Deadline::never()));

@@ -56,6 +56,20 @@ std::ptrdiff_t threads_of_this_process() {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
+TEST_F(HoldTest, HasTheClockOfItsStoreIfItIsGivenNone) {
+    ManualClock clock;
+    const auto store = must(open_store("memory:", clock));
+    auto options = short_lease(1h);
+    options.renew = false;
+    auto held = must(hold(*store, name_, options));
+    auto several = must(hold_all({{store.get(), lock("deploy/db"), options}}));
+    EXPECT_GT(held.deadline(), clock.boottime());
+    EXPECT_LE(held.deadline(), clock.boottime() + 1h);
+    EXPECT_EQ(several.deadline(), held.deadline());
+    clock.advance(1h);
+    log_.await(lost, 2);
+}
+
 TEST_F(HoldTest, CanLeaveTheRenewingToTheCaller) {
     auto options = short_lease();
     options.renew_from = RenewFrom::the_call;

@@ -1,4 +1,4 @@
-// Goal: a long queue costs no more per grant than a short one: who is not first sleeps. Method: as many
+// Goal: a long queue costs no more per grant than a short one: a waiter that is not first sleeps. Method: as many
 // threads as a busy host has waiters, on one lock, and a store that counts how often they came back from sleeping.
 
 #include "holdfast/open.hpp"

@@ -40,7 +40,7 @@ protected:
         often.renew_interval = 20ms;
         return often;
     }
-    /// From now on the store, and who holds with these options, goes by `clock`.
+    /// From now on the store, and holds with these options, use `clock`.
     HoldOptions use_clock(const ManualClock& clock) {
         inner_ = must(open_store("memory:", clock));
         store_.replace_by(*inner_);
@@ -279,7 +279,7 @@ TEST_F(WaitAtOnce, AStoreThatIsAwayForAMomentDoesNotEndIt) {
     EXPECT_THAT(hold(store_, name_, patient), Granted());
 }
 
-// Whoever is told can listen for a signal that ends the wait.
+// An observer that is told can listen for a signal that ends the wait.
 TEST_F(WaitAtOnce, TheCallerIsToldThatTheStoreIsAwayAndCanEndIt) {
     store_.cut();
     std::stop_source cancel;
@@ -300,7 +300,7 @@ TEST_F(WaitAtOnce, NobodySleepsBeyondItsEnd) {
     EXPECT_LE(store_.longest_wait(), end.at);
 }
 
-TEST_F(WaitAtOnce, WhoGivesUpTakesAFormerSelfOutOfTheQueueToo) {
+TEST_F(WaitAtOnce, GivingUpRemovesTheTicketOfFormerCredentialsToo) {
     must(inner_->apply_one(by_bob(name_, 1h), soon()));
     // The answer that is lost was a place in the queue, and what follows is asked by somebody else.
     store_.lose_answers(1);
@@ -317,7 +317,7 @@ TEST_F(WaitAtOnce, WhoGivesUpTakesAFormerSelfOutOfTheQueueToo) {
     EXPECT_EQ(look(name_).waiters, 0U);
 }
 
-TEST_F(WaitAtOnce, WhoIsRefusedToLeaveDoesNotSayThatNothingHappened) {
+TEST_F(WaitAtOnce, ARefusedCancelIsOutcomeUnknown) {
     store_.lose_answers(1);
     store_.before_answers([&] { store_.cut(); });
     const auto refused = wait_until(by_alice(name_, 1h), Deadline::in(host_clock(), 50ms), [&] {

@@ -46,7 +46,7 @@ protected:
         return scheme == "memory" ? "memory:" : scheme + ":" + (folder_.path() / "store").string() + "?sync=off";
     }
 
-    /// Of somebody who is handed the lock.
+    /// Of a waiter that is handed the lock.
     void expect_whole_ttl(HoldOptions options) {
         options.ttl = lasting(1h);
         auto first = must(hold(*store_, name_, waiting()));
@@ -103,7 +103,7 @@ TEST_P(WaitingTest, AWaiterIsHandedTheLockWithoutAskingForItAndRenewsIt) {
 
 // Its place in the queue, and so its lease, lasts for seconds. A renewal whose answer it does not hear would shorten
 // that.
-TEST_P(WaitingTest, WhoIsHandedTheLockTrustsItNoLongerThanItsTtl) {
+TEST_P(WaitingTest, ALeaseThatWasHandedOnIsTrustedForItsTtlAtMost) {
     auto first = must(hold(*store_, name_, waiting()));
     std::jthread next([&] {
         auto options = waiting();
@@ -117,19 +117,19 @@ TEST_P(WaitingTest, WhoIsHandedTheLockTrustsItNoLongerThanItsTtl) {
     must(first.release());
 }
 
-TEST_P(WaitingTest, WhoDoesNotRenewHasItsWholeTtlFromTheBeginning) {
+TEST_P(WaitingTest, AHolderThatDoesNotRenewHasItsWholeTtlFromTheBeginning) {
     auto options = waiting();
     options.renew = false;
     expect_whole_ttl(options);
 }
 
-TEST_P(WaitingTest, WhoNeedsLongToStopHasItsWholeTtlFromTheBeginning) {
+TEST_P(WaitingTest, AHolderThatNeedsLongToStopHasItsWholeTtlFromTheBeginning) {
     auto options = waiting();
     options.time_to_stop = 20min;
     expect_whole_ttl(options);
 }
 
-TEST_P(WaitingTest, WhoCancelsLeavesTheQueueAtOnceAndTheNextIsServed) {
+TEST_P(WaitingTest, ACancelledWaiterLeavesTheQueueAtOnceAndTheNextIsServed) {
     auto first = must(hold(*store_, name_, waiting()));
     std::stop_source cancel;
     std::jthread impatient([&] {

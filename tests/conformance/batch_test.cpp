@@ -81,7 +81,7 @@ TEST_P(StoreConformance, NobodyIsPassedWhenManyLeaveTheLineInOneBatch) {
     EXPECT_EQ(inspect(lock("x")).waiters, 2U);
 }
 
-TEST_P(StoreConformance, WhoLeavesTheLineAndComesBackInOneBatchIsInIt) {
+TEST_P(StoreConformance, AWaiterThatLeavesAndComesBackInOneBatchIsInTheQueue) {
     granted(by_alice(lock("x")));
     const Acquire bob = queued(by_bob(lock("x")));
     EXPECT_FALSE(apply(bob));

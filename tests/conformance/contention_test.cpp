@@ -19,10 +19,11 @@ namespace {
 /// Store objects for `count` contenders: independent ones where the store can be shared.
 class Contenders {
 public:
-    Contenders(StoreHarness& harness, const StoreCase& store_case, std::size_t count) {
+    Contenders(StoreHarness& harness, std::size_t count) {
+        const bool is_shared = harness.store().properties().is_shared;
         for (std::size_t i = 0; i < count; ++i) {
-            if (store_case.shared) opened_.push_back(must(harness.open_another()));
-            stores_.push_back(store_case.shared ? opened_.back().get() : &harness.store());
+            if (is_shared) opened_.push_back(must(harness.open_another()));
+            stores_.push_back(is_shared ? opened_.back().get() : &harness.store());
         }
     }
     [[nodiscard]] std::size_t size() const { return stores_.size(); }
@@ -36,7 +37,7 @@ private:
 }  // namespace
 
 TEST_P(StoreConformance, OneOfManyContendersWinsEachRound) {
-    const Contenders contenders(harness(), GetParam(), 4);
+    const Contenders contenders(harness(), 4);
     const int rounds = scaled(50);
     std::barrier all(static_cast<std::ptrdiff_t>(contenders.size()));
     std::vector<std::vector<Reply>> replies(contenders.size());
@@ -69,8 +70,8 @@ TEST_P(StoreConformance, OneOfManyContendersWinsEachRound) {
 }
 
 // Atomic, so that a store that lets two in is seen in the counter and not in undefined behaviour.
-TEST_P(StoreConformance, WhoHoldsTheLockIsAlone) {
-    const Contenders contenders(harness(), GetParam(), 4);
+TEST_P(StoreConformance, AHolderIsAlone) {
+    const Contenders contenders(harness(), 4);
     const int turns = scaled(50);
     std::atomic<int> inside{0};
     std::atomic<int> overlaps{0};
@@ -109,7 +110,7 @@ TEST_P(StoreConformance, WhoHoldsTheLockIsAlone) {
 }
 
 TEST_P(StoreConformance, OfTwoLocksThatExcludeEachOtherOneIsGranted) {
-    const Contenders contenders(harness(), GetParam(), 2);
+    const Contenders contenders(harness(), 2);
     const int rounds = scaled(200);
     std::barrier both(2);
     std::vector<std::vector<bool>> won(2);
@@ -132,7 +133,7 @@ TEST_P(StoreConformance, OfTwoLocksThatExcludeEachOtherOneIsGranted) {
 
 // Locks that were used before: two that are new meet at the rows that both insert, whatever else protects them.
 TEST_P(StoreConformance, OfTwoUsedLocksThatExcludeEachOtherOneIsHeldAtATime) {
-    const Contenders contenders(harness(), GetParam(), 2);
+    const Contenders contenders(harness(), 2);
     const std::array names{lock("a"), lock("b")};
     for (const LockName& name : names) {
         const Acquire before = by_carol(name, 1h);
@@ -174,7 +175,7 @@ TEST_P(StoreConformance, OfTwoUsedLocksThatExcludeEachOtherOneIsHeldAtATime) {
 }
 
 TEST_P(StoreConformance, TwoStealersOfOneExpiredLeaseGetOneGrant) {
-    const Contenders contenders(harness(), GetParam(), 2);
+    const Contenders contenders(harness(), 2);
     const int rounds = scaled(50);
     for (int round = 0; round < rounds; ++round) granted(by_alice(lock("round " + std::to_string(round)), 50ms));
     elapse(1s);
@@ -224,7 +225,7 @@ TEST_P(StoreConformance, ThreadsThatAskAtOnceGetTheirOwnAnswers) {
 }
 
 TEST_P(StoreConformance, TwoStoreObjectsSeeEachOthersLocks) {
-    if (!GetParam().shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
     const auto other = must(harness().open_another());
     const Acquire alice = by_alice(lock("x"));
     const Outcome mine = granted(alice);
@@ -235,10 +236,10 @@ TEST_P(StoreConformance, TwoStoreObjectsSeeEachOthersLocks) {
     EXPECT_EQ(other->info().store_id, store().info().store_id);
 }
 
-/// Everybody who changes the lock meets the one who prunes it, and the log still tells each change once.
+/// All changes of the lock compete with pruning, and the log still has each change once.
 TEST_P(StoreConformance, PruningBesideChangesLosesNone) {
     constexpr std::size_t changers = 3;
-    const Contenders contenders(harness(), GetParam(), changers + 1);
+    const Contenders contenders(harness(), changers + 1);
     const LockName name = lock("pruned");
     const int turns = scaled(20);
     std::atomic<std::uint64_t> events = 0;

@@ -1,4 +1,4 @@
-// A store comes into being with its first use, once, whoever comes first.
+// A store is created by its first use, and only once, also by several clients at the same time.
 #include "conformance/store_conformance.hpp"
 #include "holdfast/open.hpp"
 
@@ -16,7 +16,7 @@ TEST_P(StoreConformance, ALockThatWasNeverUsedIsFreeAndLookingCreatesNothing) {
     EXPECT_THAT(must(store().list({.with_free = true}, soon())), testing::IsEmpty());
     EXPECT_THAT(history(lock("never")), testing::IsEmpty());
     EXPECT_THAT(must(store().history({}, soon())), testing::IsEmpty());
-    EXPECT_FALSE(GetParam().survives_reopen && store().info().store_id) << "nothing was written that could have an id";
+    EXPECT_FALSE(properties().is_shared && store().info().store_id) << "nothing was written that could have an id";
 
     granted(by_alice(lock("other")));
     EXPECT_EQ(inspect(lock("never")), blank);
@@ -29,7 +29,7 @@ TEST_P(StoreConformance, AnEmptyBatchCreatesTheStoreAndGivesItAnId) {
     ASSERT_TRUE(id);
     EXPECT_NE(*id, StoreId{});
     EXPECT_THAT(must(store().list({.with_free = true}, soon())), testing::IsEmpty());
-    if (!GetParam().survives_reopen) return;
+    if (!properties().is_shared) return;
     ASSERT_THAT(harness().reopen(), Granted());
     EXPECT_EQ(store().info().store_id, id);
 }
@@ -42,7 +42,7 @@ TEST_P(StoreConformance, TwoStoresHaveDifferentIds) {
 }
 
 TEST_P(StoreConformance, FirstUsesAtTheSameMomentMakeOneStore) {
-    if (!GetParam().shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
     for (int round = 0; round < 10; ++round) {
         const auto fresh = must(GetParam().start());
         std::vector<std::unique_ptr<Store>> stores;
@@ -79,7 +79,7 @@ TEST_P(StoreConformance, FirstUsesByThreadsOfOneStoreAtTheSameMomentAllSucceed) 
 }
 
 TEST_P(StoreConformance, EverythingIsThereAfterReopening) {
-    if (!GetParam().survives_reopen) GTEST_SKIP() << GetParam().name << " forgets when it is closed";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " forgets when it is closed";
     Acquire alice = by_alice(lock("x"), 1h);
     alice.meta = {{"a", "1"}};
     alice.max_hold = 2h;

@@ -6,7 +6,7 @@ namespace holdfast::tests {
 using namespace std::chrono_literals;
 
 TEST_P(StoreConformance, ADamagedRecordBlocksItsLockAndNoOther) {
-    if (!GetParam().corruptible) GTEST_SKIP() << GetParam().name << " stores no bytes";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " stores no bytes";
     const Acquire alice = by_alice(lock("damaged"));
     const Acquire bob = by_bob(lock("sound"));
     granted(alice);
@@ -28,15 +28,15 @@ TEST_P(StoreConformance, ADamagedRecordBlocksItsLockAndNoOther) {
 }
 
 TEST_P(StoreConformance, ADamagedRecordIsStillBlockedAfterItsTtl) {
-    if (!GetParam().corruptible) GTEST_SKIP() << GetParam().name << " stores no bytes";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " stores no bytes";
     granted(by_alice(lock("x"), 1s));
     harness().corrupt(lock("x"));
     elapse(1h);
     EXPECT_THAT(apply(by_bob(lock("x"))), RefusedWith(Errc::record_corrupt));
 }
 
-TEST_P(StoreConformance, ADamagedLockDoesNotCountAsFreeForThoseWhomItExcludes) {
-    if (!GetParam().corruptible) GTEST_SKIP() << GetParam().name << " stores no bytes";
+TEST_P(StoreConformance, ADamagedLockDoesNotCountAsFreeForTheLocksThatItExcludes) {
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " stores no bytes";
     granted(by_alice(lock("freeze")));
     harness().corrupt(lock("freeze"));
     Acquire bob = by_bob(lock("x"));
@@ -45,7 +45,7 @@ TEST_P(StoreConformance, ADamagedLockDoesNotCountAsFreeForThoseWhomItExcludes) {
 }
 
 TEST_P(StoreConformance, ADamagedLockInABatchSpoilsNoOtherAnswer) {
-    if (!GetParam().corruptible) GTEST_SKIP() << GetParam().name << " stores no bytes";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " stores no bytes";
     granted(by_alice(lock("damaged")));
     harness().corrupt(lock("damaged"));
     const auto replies =

@@ -82,7 +82,7 @@ TEST_P(StoreConformance, ManyEventsArePrunedAtOnce) {
     expect_whole_chain(lock("x"));
 }
 
-TEST_P(StoreConformance, WhoWaitsIsNotDisturbedByPruning) {
+TEST_P(StoreConformance, PruningDoesNotDisturbAWaiter) {
     const Acquire alice = by_alice(lock("x"), 1h);
     const Acquire bob = queued(by_bob(lock("x")));
     granted(alice);

@@ -24,7 +24,7 @@ TEST_P(StoreConformance, OnlyTheFirstInLineMayTakeAFreeLock) {
     expect_whole_chain(lock("x"));
 }
 
-TEST_P(StoreConformance, WhoGivesTheLockBackHandsItOnToTheFirstInLine) {
+TEST_P(StoreConformance, AReleaseHandsTheLockOnToTheFirstWaiter) {
     const Acquire alice = by_alice(lock("x"));
     Acquire bob = queued(by_bob(lock("x")));
     bob.operation = "deploy";
@@ -119,8 +119,8 @@ struct Succession {
 
 }  // namespace
 
-TEST_P(StoreConformance, WhoHasLeftTheLineIsNotHandedTheLock) {
-    const auto other = GetParam().shared ? must(harness().open_another()) : nullptr;
+TEST_P(StoreConformance, AWaiterThatHasLeftIsNotHandedTheLock) {
+    const auto other = properties().is_shared ? must(harness().open_another()) : nullptr;
     Store& others = other ? *other : store();
     const Succession line(store(), soon());
     must(others.apply_one(cancel(line.carol), soon()));
@@ -128,8 +128,8 @@ TEST_P(StoreConformance, WhoHasLeftTheLineIsNotHandedTheLock) {
     EXPECT_EQ(inspect(lock("x")).state, LockState::free);
 }
 
-TEST_P(StoreConformance, WhoKeptItsPlaceMeanwhileIsHandedTheLock) {
-    const auto other = GetParam().shared ? must(harness().open_another()) : nullptr;
+TEST_P(StoreConformance, AWaiterThatKeptItsPlaceMeanwhileIsHandedTheLock) {
+    const auto other = properties().is_shared ? must(harness().open_another()) : nullptr;
     Store& others = other ? *other : store();
     const Succession line(store(), soon());
     EXPECT_THAT(others.apply_one(line.carol, soon()), RefusedWith(Errc::lock_conflict));
@@ -140,7 +140,7 @@ TEST_P(StoreConformance, WhoKeptItsPlaceMeanwhileIsHandedTheLock) {
     expect_whole_chain(lock("x"));
 }
 
-TEST_P(StoreConformance, SeveralWhoGiveTheLockBackAtOnceHandItOnToEachOther) {
+TEST_P(StoreConformance, SeveralReleasesInOneBatchHandTheLockOn) {
     const Succession line(store(), soon());
     const Acquire dave = queued(by("dave", lock("x"), 1h), 1h);
     EXPECT_THAT(apply(dave), RefusedWith(Errc::lock_conflict));
@@ -150,7 +150,7 @@ TEST_P(StoreConformance, SeveralWhoGiveTheLockBackAtOnceHandItOnToEachOther) {
     expect_whole_chain(lock("x"));
 }
 
-TEST_P(StoreConformance, WhoDiedInLineMeanwhileIsNotHandedTheLock) {
+TEST_P(StoreConformance, ADeadWaiterIsNotHandedTheLock) {
     const Succession line(store(), soon());
     elapse(2h);
     granted(release(line.bob));
@@ -187,7 +187,7 @@ TEST_P(StoreConformance, RepeatingTheRequestKeepsThePlaceInLine) {
     EXPECT_THAT(apply(bob), Granted());
 }
 
-TEST_P(StoreConformance, AWaiterWhoStopsAskingDropsOut) {
+TEST_P(StoreConformance, AWaiterThatStopsAskingDropsOut) {
     granted(by_alice(lock("x"), 1s));
     EXPECT_FALSE(apply(queued(by_bob(lock("x")), 500ms)));
     const Acquire carol = queued(by_carol(lock("x")), 10s);
@@ -197,7 +197,7 @@ TEST_P(StoreConformance, AWaiterWhoStopsAskingDropsOut) {
     EXPECT_THAT(apply(carol), Granted());
 }
 
-TEST_P(StoreConformance, WhoComesBackAfterItsTicketRanOutIsLastInLine) {
+TEST_P(StoreConformance, AWaiterWhoseTicketRanOutIsTheLast) {
     granted(by_alice(lock("x"), 10s));
     const Acquire bob = queued(by_bob(lock("x")), 500ms);
     const Acquire carol = queued(by_carol(lock("x")), 1h);
@@ -279,8 +279,22 @@ TEST_P(StoreConformance, AQueueBehindAnExcludingLockIsServedInOrderToo) {
     EXPECT_THAT(apply(bob), Granted());
 }
 
+// A store that remembers the lock as free must ask for the queue all the same.
+TEST_P(StoreConformance, AClientThatKnowsTheLockToBeFreeDoesNotPassAWaiter) {
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " has one client only";
+    const auto other = must(harness().open_another());
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    granted(release(alice));
+    must(other->apply_one(by("dave", lock("freeze"), 1h), soon()));
+    Acquire bob = queued(by_bob(lock("x")));
+    bob.unless_held = {lock("freeze")};
+    EXPECT_THAT(other->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(by_carol(lock("x"))), RefusedWith(Errc::lock_conflict)) << "bob was first";
+}
+
 TEST_P(StoreConformance, TicketsSurviveReopening) {
-    if (!GetParam().survives_reopen) GTEST_SKIP() << GetParam().name << " forgets when it is closed";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " forgets when it is closed";
     const Acquire alice = by_alice(lock("x"));
     granted(alice);
     const Acquire bob = queued(by_bob(lock("x")));

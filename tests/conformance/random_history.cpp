@@ -78,7 +78,7 @@ Check RandomHistory::check(const LockName& name) {
 Request RandomHistory::request() {
     const LockName on = name();
     const std::string actor = once_in(20) ? "" : "operator";
-    switch (up_to(16)) {
+    switch (up_to(19)) {
         default: return acquire(on);
         case 0:
         case 1: return Renew{on, somebody(on), ttl(), once_in(3) ? Revive::yes : Revive::no};
@@ -99,6 +99,10 @@ Request RandomHistory::request() {
             return answer;
         }
         case 11: return Prune{on, static_cast<std::uint64_t>(up_to(200)), actor, "retention"};
+        case 14:
+            return ReportFenced{on, known_[on].token, known_[on].lock_id, {"late", ""}, "sqlite:app.db", "refused"};
+        case 12:
+        case 13: return Expire{on, once_in(5) ? somebody(on).lock_id : known_[on].lock_id};
     }
 }
 

@@ -37,7 +37,7 @@ public:
 
 private:
     struct Known {
-        std::deque<Credentials> clients{};  ///< Who asked lately, newest first.
+        std::deque<Credentials> clients{};  ///< Recent requesters, newest first.
         FencingToken token{};
         LockId lock_id{};
     };

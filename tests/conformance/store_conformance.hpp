@@ -26,6 +26,7 @@ protected:
 
     [[nodiscard]] StoreHarness& harness() { return *harness_; }
     [[nodiscard]] Store& store() { return harness_->store(); }
+    [[nodiscard]] StoreProperties properties() { return store().properties(); }
     void elapse(std::chrono::milliseconds time) { harness_->elapse(time); }
     [[nodiscard]] Deadline soon() { return Deadline::in(harness_->clock(), std::chrono::seconds{10}); }
     [[nodiscard]] Instant now() { return harness_->clock().wall(); }

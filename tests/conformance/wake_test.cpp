@@ -1,6 +1,7 @@
 // Waiting for a change ends with the change. The clock of these tests stands still, so a wait that
 // missed it would never end by itself: the watchdog then moves the clock past the deadline and complains.
 #include "conformance/store_conformance.hpp"
+#include "support/watching_crowd.hpp"
 
 #include <atomic>
 #include <future>
@@ -38,7 +39,7 @@ TEST_P(StoreConformance, AWaitEndsWhenTheLockIsReleased) {
 }
 
 TEST_P(StoreConformance, AWaitEndsWhenAnotherStoreObjectReleasesTheLock) {
-    if (!GetParam().shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
+    if (!properties().is_shared) GTEST_SKIP() << GetParam().name << " belongs to one Store object";
     const auto other = must(harness().open_another());
     for (int round = 0; round < 5; ++round) {
         const Acquire alice = by_alice(lock("x"));
@@ -78,7 +79,7 @@ TEST_P(StoreConformance, AWaiterIsToldThatTheLockIsItsOwnAndCountsFromBeforeItLo
     const Boottime before = harness().clock().boottime();
     const Watch watch{.name = lock("x"), .seen_seq = 1, .ticket = bob.as.lock_id};
     const auto handed_on = must(store().wait_for_change(watch, Deadline::in(harness().clock(), 1h)));
-    ASSERT_EQ(handed_on.has_value(), GetParam().vouches_for_sights);
+    ASSERT_EQ(handed_on.has_value(), properties().shows_only_durable);
     if (!handed_on) return;
     EXPECT_EQ(handed_on->lock.lease->lock_id, bob.as.lock_id);
     EXPECT_EQ(handed_on->lock.token, inspect(lock("x")).token);
@@ -96,7 +97,7 @@ TEST_P(StoreConformance, AWaiterIsNotToldThatALockOfSomebodyElseIsItsOwn) {
     EXPECT_FALSE(must(store().wait_for_change(watch, Deadline::in(harness().clock(), 1h))));
 }
 
-// Nobody rings when a lease runs out, or when whoever should have was killed: the store looks by itself.
+// Nobody rings when a lease runs out, or when the releasing process was killed: the store looks by itself.
 TEST_P(StoreConformance, AWaitInLineEndsWhenTheLeaseRunsOut) {
     granted(by_alice(lock("x"), 1s));
     const Acquire bob = queued(by_bob(lock("x")), 1h);
@@ -121,6 +122,29 @@ TEST_P(StoreConformance, AWaitInLineDoesNotEndWhenTheHolderRenews) {
     released = true;
     granted(release(alice));
     EXPECT_TRUE(woken.get()) << "woken although somebody else holds the lock";
+}
+
+TEST_P(StoreConformance, ManyWaitersNeedOneThreadAndAtMostTwoWakeUpsForEachGrant) {
+    const CrowdCost cost = cost_of_crowd(store(), 200, 50);
+    EXPECT_LE(cost.threads, 1);
+    EXPECT_LE(cost.wake_ups, 2 * cost.grants);
+}
+
+TEST_P(StoreConformance, ASubscriptionFiresWhenTheLockIsHandedOnAndNotAfterItHasEnded) {
+    const Acquire alice = by_alice(lock("x"));
+    granted(alice);
+    const Acquire bob = queued(by_bob(lock("x"), 1h), 1h);
+    EXPECT_FALSE(apply(bob));
+    const Watch watch{.name = lock("x"), .seen_seq = 1, .ticket = bob.as.lock_id};
+    auto ended = must(store().subscribe(watch, [](const auto&) { ADD_FAILURE() << "called although it has ended"; }));
+    ended.reset();
+    std::promise<Result<std::optional<HandedOn>>> fired;
+    const auto subscription = must(store().subscribe(watch, [&](auto result) { fired.set_value(std::move(result)); }));
+    granted(release(alice));
+    const auto handed_on = must(fired.get_future().get());
+    ASSERT_EQ(handed_on.has_value(), store().properties().shows_only_durable);
+    if (!handed_on) return;
+    EXPECT_EQ(handed_on->lock.lease->lock_id, bob.as.lock_id);
 }
 
 TEST_P(StoreConformance, AWaitEndsWithItsDeadlineWhenNothingHappens) {

@@ -33,7 +33,7 @@ class Sandbox {
 public:
     explicit Sandbox(const std::filesystem::path& binary);
 
-    /// What is wrong, in words for the person who reads the failure. Empty: nothing.
+    /// The failure in words. Empty: nothing.
     [[nodiscard]] std::string run_script(const std::vector<std::string>& lines) const;
     [[nodiscard]] std::string run_session(const std::vector<std::string>& lines) const;
 

@@ -1,5 +1,5 @@
 // holdfast.toml. Whatever it contains, it is understood or refused with E_CONFIG in words that a terminal can show.
-#include "cli/config.hpp"
+#include "config/holdfast_toml.hpp"
 #include "fuzz/target.hpp"
 #include "values/text.hpp"
 
@@ -20,8 +20,10 @@ std::string path_with(Bytes bytes) {
     return fmt::format("/proc/self/fd/{}", file);
 }
 
+std::vector<std::string> known_keys() { return {"store", "ttl", "wait", "max_hold", "unless_held", "json", "user"}; }
+
 void run(Bytes bytes) {
-    const auto config = cli::read_config(path_with(bytes));
+    const auto config = config::read_config(path_with(bytes), known_keys);
     if (!config) {
         require(config.error().code == Errc::config, "refused with another code than config");
         require(!has_control(config.error().message), "the message could move a terminal");

@@ -1,4 +1,4 @@
-// What etcd, or whoever stands in its place, answers and says on a watch; and the fields that all of it is made of.
+// Answers and watch events of etcd, or of an attacker in its place; and the fields that they consist of.
 #include "fuzz/target.hpp"
 #include "stores/etcd/wire/messages.hpp"
 #include "stores/etcd/wire/protobuf.hpp"

@@ -1,4 +1,4 @@
-// What the script in Redis, or whoever stands in its place, answers: lists in lists, as hiredis hands them over.
+// Answers of the script in Redis, or of an attacker in its place: lists in lists, as hiredis returns them.
 #include "fuzz/target.hpp"
 #include "holdfast/lease.hpp"
 #include "stores/redis/codec.hpp"

@@ -9,8 +9,6 @@
 
 #include <csignal>
 #include <fstream>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 namespace holdfast::tests {
 namespace {
@@ -48,10 +46,46 @@ protected:
 };
 
 TEST_F(RunFamily, AProcessThatLeftTheSessionKeepsTheLockAndIsNamed) {
-    const Ended ended = start({"leave"}, {"--json", "--grace", "100ms"}).wait();
+    Running running = start({"leave"}, {"--grace", "100ms"});
+    await_roster(1);
+    const pid_t left = *roster().begin();
+    ASSERT_TRUE(eventually([&] {
+        return running.err().contains("still running: subject (pid " + std::to_string(left));
+    })) << running.err();
+    EXPECT_THAT(running.err(), testing::HasSubstr("--leave-behind"));
+    const auto renewed = look().lease->renew_seq;
+    EXPECT_TRUE(eventually([&] { return look().lease->renew_seq > renewed + 3; }));
+    EXPECT_TRUE(is_alive(left));
+    kill(left, SIGKILL);
+    EXPECT_EQ(running.wait().status, 0);
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+// A log collector that hangs, or `2>&1 | less`: what the command left running is named, and nobody reads it.
+TEST_F(RunFamily, AFullStandardErrorThatNobodyReadsStopsNeitherRenewalsNorSignals) {
+    Args args{"/bin/sh", "-c",
+              "mkfifo full && exec 3<>full && { dd if=/dev/zero of=full bs=4096 oflag=nonblock 2>/dev/null || :; } && "
+              "exec \"$@\" 2>&3",
+              "sh", box_.program};
+    const Args run = command({"leave"});
+    args.insert(args.end(), run.begin(), run.end());
+    Running running = box_.start_program(args);
+    await_roster(1);
+    const pid_t left = *roster().begin();
+    const auto renewed = look().lease->renew_seq;
+    EXPECT_TRUE(eventually([&] { return !is_alive(left) || look().lease->renew_seq > renewed + 12; }));
+    EXPECT_TRUE(is_alive(left)) << "it was ended although the lease could be renewed";
+    kill(running.pid(), SIGTERM);
+    EXPECT_TRUE(eventually([&] { return !is_alive(left); })) << "the signal reached nobody";
+    EXPECT_TRUE(eventually([&] { return look().state == LockState::free; }));
+}
+
+TEST_F(RunFamily, AProcessThatIsLeftBehindOnPurposeKeepsTheLockUntilItRunsOut) {
+    const Ended ended = start({"leave"}, {"--json", "--grace", "100ms", "--leave-behind"}).wait();
     EXPECT_EQ(ended.status, 0);
     EXPECT_EQ(ended.json().size("/left_over"), 1U);
     EXPECT_NE(look().state, LockState::free) << "given back while a process of the command works";
+    EXPECT_TRUE(anybody_alive());
     for (const pid_t pid : roster()) kill(pid, SIGKILL);
 }
 
@@ -59,38 +93,39 @@ TEST_F(RunFamily, ASignalReachesWhatTheCommandLeftRunning) {
     Running running = start({"background"}, {"--json", "--ttl", "1m", "--grace", "25s"});
     await_roster(1);
     const pid_t left = *roster().begin();
-    // The watchdog is the other one. The command has ended and was waited for.
-    ASSERT_TRUE(eventually([&] {
-        const auto now = children_of(running.pid());
-        return now.size() == 2 && now.contains(left);
-    }));
+    // The command has ended and was waited for.
+    ASSERT_TRUE(eventually([&] { return children_of(inner_of(running)) == std::set{left}; }));
     running.signal(SIGTERM);
     const Ended ended = running.wait();
+    EXPECT_EQ(ended.status, 0);
     EXPECT_EQ(ended.json().size("/left_over"), 0U) << ended.out;
     EXPECT_EQ(look().state, LockState::free);
     EXPECT_FALSE(is_alive(left));
     if (is_alive(left)) kill(left, SIGKILL);
 }
 
-// Without an environment a process has no mark, and its group is all by which the watchdog can know it.
-TEST_F(RunFamily, TheWatchdogEndsWhatTheCommandLeftInItsGroupWithoutAnEnvironment) {
-    const std::string left_behind =
-        "trap \": >heard\" USR1; echo $$ >left; i=0; while [ $i -lt 5000 ]; do sleep .02; i=$((i+1)); done";
-    Running running = box_.start({"run", "--store", "file:" + store_folder_.string(), "--ttl", "1m", "--grace", "25s",
-                                  name_.text(), "--", "/bin/sh", "-c",
-                                  "env -i /bin/sh -c '" + left_behind + "' >/dev/null 2>&1 & echo $$ >command"});
-    const pid_t command = pid_in("command");
-    const pid_t left = pid_in("left");
-    ASSERT_GT(command, 1);
-    ASSERT_GT(left, 1);
-    ASSERT_TRUE(eventually([&] { return state_of(command) == 'X'; })) << "the command was not waited for";
-    // A signal that is passed on now comes from a supervisor that waits for the rest.
-    running.signal(SIGUSR1);
-    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(box_.work / "heard"); }));
-    running.signal(SIGKILL);
-    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    EXPECT_TRUE(eventually([&] { return !is_alive(left); })) << "it works on without anybody to renew the lease";
-    if (is_alive(left)) kill(left, SIGKILL);
+// By nothing but its descent it can be known.
+TEST_F(RunFamily, EitherProcessEndsWhatTheCommandLeftInASessionOfItsOwnWithoutAnEnvironment) {
+    for (const bool kills_outer : {true, false}) {
+        SCOPED_TRACE(kills_outer ? "the outer process is killed" : "the inner process is killed");
+        for (const char* file : {"left", "heard"}) std::filesystem::remove(box_.work / file);
+        const std::string left_behind =
+            "trap \": >heard\" USR1; echo $$ >left; i=0; while [ $i -lt 5000 ]; do sleep .02; i=$((i+1)); done";
+        Running running = box_.start({"run", "--store", "file:" + store_folder_.string(), "--ttl", "1m", "--wait",
+                                      "60s", "--grace", "10s", kills_outer ? name_.text() : "other", "--", "/bin/sh",
+                                      "-c", "setsid env -i /bin/sh -c '" + left_behind + "' >/dev/null 2>&1 &"});
+        const pid_t left = pid_in("left");
+        ASSERT_GT(left, 1);
+        // A signal that reaches it now comes from an inner process that waits for the rest.
+        ASSERT_TRUE(eventually([&] {
+            running.signal(SIGUSR1);
+            return std::filesystem::exists(box_.work / "heard");
+        }));
+        kill(kills_outer ? running.pid() : inner_of(running), SIGKILL);
+        EXPECT_EQ(running.wait().status, kills_outer ? 128 + SIGKILL : 76);
+        EXPECT_TRUE(eventually([&] { return !is_alive(left); })) << "it works on without anybody to renew the lease";
+        if (is_alive(left)) kill(left, SIGKILL);
+    }
 }
 
 TEST_F(RunFamily, AfterALossADeafProcessInASessionOfItsOwnDiesWithTheCommandThatObeyed) {
@@ -100,19 +135,14 @@ TEST_F(RunFamily, AfterALossADeafProcessInASessionOfItsOwnDiesWithTheCommandThat
     EXPECT_FALSE(anybody_alive());
 }
 
-TEST_F(RunFamily, TheWatchdogEndsADeafProcessInASessionOfItsOwnThatOutlivedTheCommand) {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    Running running = start_and_await({"heir"}, 2);
+TEST_F(RunFamily, WhenTheOuterProcessIsKilledTheLockIsKeptUntilADeafProcessInASessionOfItsOwnIsDead) {
+    Running running = start({"heir"}, {"--ttl", "1m", "--grace", "500ms"});
+    await_roster(2);
     running.signal(SIGKILL);
     EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    // Waited for at once, as by an init that does its work: until then the command would still be a group.
-    EXPECT_TRUE(eventually([&] {
-        while (waitpid(-1, nullptr, WNOHANG) > 0) {
-        }
-        return !anybody_alive();
-    }));
-    prctl(PR_SET_CHILD_SUBREAPER, 0);
-    expect_that_nobody_outlived_the_lease();
+    const auto store = must(open_store("file:" + store_folder_.string()));
+    EXPECT_TRUE(eventually([&] { return must(store->inspect(name_, soon())).state == LockState::free; }));
+    EXPECT_FALSE(anybody_alive()) << "released while somebody worked";
 }
 
 TEST_F(RunFamily, ADeafCommandIsKilledAfterItsGraceAndNotWhenTheLeaseWouldHaveEnded) {
@@ -124,6 +154,20 @@ TEST_F(RunFamily, ADeafCommandIsKilledAfterItsGraceAndNotWhenTheLeaseWouldHaveEn
     EXPECT_EQ(ended.status, 76);
     // So much of the lease was left. Killed at its end, there would be 50 ms.
     EXPECT_GT(ended.json().number("/margin_ms"), 1000);
+}
+
+// The inner process was stopped, and goes on just after the outer one has ended the command for it.
+TEST_F(RunFamily, ACommandThatTheOuterProcessEndedIsALossForTheInnerOneToo) {
+    Running running = start({"obey"}, {"--grace", "500ms"});
+    await_roster(1);
+    const pid_t command = *roster().begin();
+    const pid_t inner = inner_of(running);
+    kill(inner, SIGSTOP);
+    EXPECT_TRUE(eventually([&] { return !is_alive(command); }));
+    kill(inner, SIGCONT);
+    const auto ended = running.wait();
+    EXPECT_EQ(ended.status, 76) << ended.err;
+    EXPECT_THAT(ended.err, testing::HasSubstr("holdfast was stopped for too long to renew the lease in time"));
 }
 
 TEST_F(RunFamily, TheLossOfTheSecondOfTwoLocksEndsTheCommandAndIsTheReason) {

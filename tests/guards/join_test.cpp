@@ -83,6 +83,43 @@ TEST_F(JoinTest, JoinerSaysSoInWords) {
     EXPECT_THAT(ended.err, HasSubstr("deploy/web (joined): ended with status 3"));
 }
 
+TEST_F(JoinTest, JoinerOfOneLockOfTwoSaysWhich) {
+    const Ended ended = run({"z", "--and", "deploy/web", "--", "sh", "-c", "exit 3"}, inside(acquire("deploy/web")));
+    EXPECT_EQ(ended.status, 3);
+    EXPECT_THAT(ended.err, HasSubstr("z (joined deploy/web): ended with status 3"));
+}
+
+TEST_F(JoinTest, TheGraceFitsIntoEveryLeaseJoinedOrTaken) {
+    const auto long_one = acquire("deploy/web", {"--ttl", "1h"});
+    const Ended taken = run({"deploy/web", "--and", "z", "--ttl", "2s", "--", "sh", "-c", "exit 3"}, inside(long_one));
+    EXPECT_EQ(taken.status, 3) << "the lease that was taken is shorter than the usual grace" << taken.err;
+    const auto short_one = acquire("short", {"--ttl", "4s"});
+    EXPECT_EQ(run({"short", "--grace", "1900ms", "--ttl", "1h", "--", "true"}, inside(short_one)).status, 0);
+    const Ended refused =
+        run({"short", "--grace", "2100ms", "--ttl", "1h", "--", "touch", "started"}, inside(short_one));
+    EXPECT_EQ(refused.status, 64) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("more than half"));
+    EXPECT_FALSE(std::filesystem::exists(box_.work / "started"));
+}
+
+TEST_F(JoinTest, PolicyOfTheLockThatIsJoinedSecondCounts) {
+    box_.write(box_.work / "holdfast.toml", "[[policy]]\nmatch = \"guarded/*\"\nunless_held = [\"freeze\"]\n");
+    const auto grant = acquire("guarded/x");
+    taken_by_bob("freeze");
+    EXPECT_EQ(run({"a", "--", "true"}, inside(grant)).status, 0);
+    const Ended ended = run({"a", "--and", "guarded/x", "--json", "--", "true"}, inside(grant));
+    EXPECT_EQ(ended.status, 75);
+    EXPECT_EQ(ended.json().text("/error/holder/name"), "freeze");
+}
+
+TEST_F(JoinTest, LeaseThatIsNotCurrentIsNotPassedOn) {
+    const auto grant = acquire("deploy/web", {"--ttl", "50ms"});
+    ASSERT_TRUE(eventually([&] { return look().state == LockState::expired; }));
+    const Ended ended =
+        run({"deploy/web", "--", "sh", "-c", "echo \"$HOLDFAST_LOCK $HOLDFAST_LOCK_2\""}, inside(grant));
+    EXPECT_EQ(ended.out, "deploy/web \n") << ended.err;
+}
+
 TEST_F(JoinTest, CommandOfAJoinerIsDeadBeforeTheLeaseEnds) {
     auto running = start_inside(acquire("deploy/web", {"--ttl", "1500ms"}), {"ignore"}, {"--json"});
     await_roster(1);
@@ -234,7 +271,7 @@ TEST_F(JoinTest, WhenAJoinerIsKilledOnlyItsOwnCommandEnds) {
     EXPECT_EQ(running.wait().status, 0) << "the outer command was ended, too";
 }
 
-TEST_F(JoinTest, WatchdogOfSeveralLocksFindsAChildInASessionOfItsOwn) {
+TEST_F(JoinTest, OfSeveralLocksAChildInASessionOfItsOwnIsEndedWithTheOuterProcess) {
     auto running = start({"daemon"}, {"--and", "a/first"});
     await_roster(family_size("daemon"));
     running.signal(SIGKILL);

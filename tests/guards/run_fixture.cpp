@@ -60,12 +60,12 @@ Running RunFixture::start_and_await(const Args& how, std::size_t processes) {
     return running;
 }
 
-pid_t RunFixture::watchdog_of(const Running& running) {
+pid_t RunFixture::inner_of(const Running& running) {
     const std::string pid = std::to_string(running.pid());
     std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-    pid_t watchdog = 0;
-    children >> watchdog;
-    return watchdog;
+    pid_t inner = 0;
+    children >> inner;
+    return inner;
 }
 
 std::set<pid_t> RunFixture::roster() const {

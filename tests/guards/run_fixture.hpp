@@ -33,8 +33,8 @@ protected:
     /// Starts it and waits until `processes` of the child are there.
     [[nodiscard]] Running start_and_await(const Args& how, std::size_t processes);
 
-    /// The watchdog of a run, which has no other child yet; 0 if there is none.
-    [[nodiscard]] static pid_t watchdog_of(const Running& running);
+    /// The inner process of a run; 0 if there is none.
+    [[nodiscard]] static pid_t inner_of(const Running& running);
 
     [[nodiscard]] std::set<pid_t> roster() const;
     void await_roster(std::size_t processes) const;

@@ -3,6 +3,7 @@
 // how the child behaves, with real processes and a short lease.
 
 #include "guards/run_fixture.hpp"
+#include "holdfast/audit.hpp"
 #include "holdfast/open.hpp"
 #include "support/isolation.hpp"
 #include "support/matchers.hpp"
@@ -42,20 +43,50 @@ TEST_P(RunMatrix, WhenTheStoreIsGoneInAContainerTheChildIsEndedInTime) {
     EXPECT_LT(last_sign_of_life(), look().lease->expires_at);
 }
 
-TEST_P(RunMatrix, WhenTheSupervisorIsKilledTheWatchdogEndsTheChildInTime) {
+TEST_P(RunMatrix, WhenTheOuterProcessIsKilledTheChildIsEndedAndTheLockGivenBack) {
     Running running = start_subject();
     running.signal(SIGKILL);
     EXPECT_EQ(running.wait().status, 128 + SIGKILL);
     expect_that_nobody_outlived_the_lease();
+    EXPECT_TRUE(eventually([&] { return look().state == LockState::free; }));
+    EXPECT_EQ(must(must(open_store("file:" + store_folder_.string()))->history({.name = name_}, soon())).back().kind,
+              EventKind::released);
 }
 
-TEST_P(RunMatrix, WhenTheSupervisorIsStoppedTheWatchdogEndsTheChildInTimeAndTheLossIsReported) {
+TEST_P(RunMatrix, WhenTheInnerProcessIsKilledTheChildIsEndedInTimeAndTheLossIsReported) {
     Running running = start_subject();
-    running.signal(SIGSTOP);
-    expect_that_nobody_outlived_the_lease();
-    running.signal(SIGCONT);
+    ASSERT_EQ(kill(inner_of(running), SIGKILL), 0);
     const auto ended = running.wait();
     EXPECT_EQ(ended.status, 76) << ended.err;
+    EXPECT_THAT(ended.err, testing::HasSubstr("was killed by signal 9"));
+    EXPECT_FALSE(anybody_alive());
+    expect_that_nobody_outlived_the_lease();
+    EXPECT_NE(look().state, LockState::free) << "nobody has the key that could give it back";
+}
+
+TEST_P(RunMatrix, WhenTheOuterProcessIsStoppedTheLeaseIsRenewed) {
+    Running running = start_subject();
+    running.signal(SIGSTOP);
+    ASSERT_TRUE(eventually([&] { return running.is_stopped(); }));
+    const auto renewed = look().lease->renew_seq;
+    EXPECT_TRUE(eventually([&] { return look().lease->renew_seq > renewed + 5; }));
+    EXPECT_TRUE(anybody_alive());
+    running.signal(SIGTERM);
+    running.signal(SIGINT);
+    running.signal(SIGCONT);
+    EXPECT_GT(running.wait().status, 128);
+    EXPECT_FALSE(anybody_alive());
+}
+
+TEST_P(RunMatrix, WhenTheInnerProcessIsStoppedTheChildIsEndedInTimeAndTheLossIsReported) {
+    Running running = start_subject();
+    const pid_t inner = inner_of(running);
+    ASSERT_EQ(kill(inner, SIGSTOP), 0);
+    const auto ended = running.wait();
+    EXPECT_EQ(ended.status, 76) << ended.err;
+    EXPECT_FALSE(anybody_alive());
+    EXPECT_FALSE(is_alive(inner));
+    expect_that_nobody_outlived_the_lease();
 }
 
 TEST_P(RunMatrix, WhenTheLockIsBrokenTheChildIsEnded) {

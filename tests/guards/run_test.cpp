@@ -54,6 +54,9 @@ TEST_F(RunTest, SkipsQuietlyForCron) {
 TEST_F(RunTest, TheConflictStatusCanBeChosen) {
     held_by_bob();
     EXPECT_EQ(run_script("true", {"-E", "5"}).status, 5);
+    const auto document = run_script("true", {"-E", "5", "--json"});
+    EXPECT_EQ(document.status, 5);
+    EXPECT_EQ(document.json().number("/exit_code"), 5);
 }
 
 TEST_F(RunTest, AMissingCommandIs127AndOneThatCannotRunIs126) {
@@ -128,8 +131,8 @@ TEST_F(RunTest, HoldsOneLockOnSeveralStores) {
     EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("free")));
 }
 
-TEST_F(RunTest, WhatTheChildLeavesRunningIsNamedAndTheLeaseRunsOut) {
-    auto running = start({"background"}, {"--json", "--grace", "100ms"});
+TEST_F(RunTest, WhatIsLeftBehindOnPurposeIsNamedAndTheLeaseRunsOut) {
+    auto running = start({"background"}, {"--json", "--grace", "100ms", "--leave-behind"});
     const auto ended = running.wait();
     EXPECT_EQ(ended.status, 0);
     EXPECT_EQ(ended.json().size("/left_over"), 1U);
@@ -150,7 +153,7 @@ TEST_F(RunTest, EndsTheChildAtItsLongestHold) {
     EXPECT_EQ(ended.status, 76);
     EXPECT_EQ(ended.json().text("/outcome"), "lost");
     EXPECT_GE(ended.json().number("/margin_ms"), 0);
-    EXPECT_LT(last_sign_of_life(), look().lease->expires_at);
+    EXPECT_FALSE(anybody_alive());
 }
 
 TEST_F(RunTest, StopAndContinueReachTheChildWhileTheLeaseIsRenewed) {
@@ -183,29 +186,59 @@ TEST_F(RunTest, AWaiterStartsWhenTheHolderEnds) {
     EXPECT_EQ(second.wait().status, 7);
 }
 
-TEST_F(RunTest, AWatchdogThatWasKilledDuringTheWaitIsReplaced) {
-    const auto store = must(open_store("file:" + store_folder_.string()));
-    const auto other = by_bob(name_, 60s);
-    must(store->apply_one(other, soon()));
-    Running running = start({"ignore"}, {"--wait", "60s"});
-    ASSERT_TRUE(eventually([&] { return look().waiters == 1 && watchdog_of(running) != 0; }));
-    ASSERT_EQ(kill(watchdog_of(running), SIGKILL), 0);
-    must(store->apply_one(release(other), soon()));
-    await_roster(1);
-    running.signal(SIGKILL);
-    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    expect_that_nobody_outlived_the_lease();
+TEST_F(RunTest, TheHolderIsTheProcessThatTheCallerWaitsFor) {
+    Running running = start_and_await({"obey"}, 1);
+    EXPECT_THAT(look().lease->holder.text, testing::HasSubstr(":" + std::to_string(running.pid()) + ":"));
+    running.signal(SIGTERM);
+    EXPECT_EQ(running.wait().status, 128 + SIGTERM);
 }
 
-TEST_F(RunTest, KilledDuringTheWaitItLeavesNoWatchdogBehind) {
-    const auto store = must(open_store("file:" + store_folder_.string()));
-    must(store->apply_one(by_bob(name_, 60s), soon()));
+TEST_F(RunTest, AnInnerProcessThatWasKilledDuringTheWaitIsAFailure) {
+    const auto store = held_by_bob();
+    Running running = start({"ignore"}, {"--wait", "60s", "--json"});
+    ASSERT_TRUE(eventually([&] { return look().waiters == 1; }));
+    ASSERT_EQ(kill(inner_of(running), SIGKILL), 0);
+    const auto ended = running.wait();
+    EXPECT_EQ(ended.status, 125);
+    EXPECT_EQ(ended.json().text("/outcome"), "failed");
+    EXPECT_TRUE(roster().empty());
+}
+
+TEST_F(RunTest, KilledDuringTheWaitItLeavesTheQueue) {
+    const auto store = held_by_bob();
     Running running = start({"obey"}, {"--wait", "60s"});
-    ASSERT_TRUE(eventually([&] { return look().waiters == 1 && watchdog_of(running) != 0; }));
-    const pid_t watchdog = watchdog_of(running);
+    ASSERT_TRUE(eventually([&] { return look().waiters == 1; }));
+    const pid_t inner = inner_of(running);
     running.signal(SIGKILL);
     EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    EXPECT_TRUE(eventually([&] { return !is_alive(watchdog); }));
+    EXPECT_TRUE(eventually([&] { return !is_alive(inner); }));
+    EXPECT_EQ(look().waiters, 0U);
+    EXPECT_TRUE(roster().empty());
+}
+
+TEST_F(RunTest, ASignalForTheWholeJobCountsOnce) {
+    // Twice would be a second request, which kills.
+    Running running =
+        box_.start_program({"/usr/bin/setsid", box_.program, "run", "--store", store_url(), name_.text(), "--",
+                            "/bin/sh", "-c", "trap 'exit 9' TERM; : >ready; while :; do sleep .02; done"});
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(box_.work / "ready"); }));
+    ASSERT_EQ(kill(-running.pid(), SIGTERM), 0);
+    EXPECT_EQ(running.wait().status, 9);
+}
+
+// As `killall holdfast` does, to both.
+TEST_F(RunTest, ASignalToTheInnerProcessIsNoRequestOfItsOwn) {
+    Running running = start_and_await({"deaf"}, 1);
+    const pid_t child = *roster().begin();
+    kill(inner_of(running), SIGTERM);
+    running.signal(SIGTERM);
+    EXPECT_TRUE(
+        eventually([&] { return std::filesystem::exists(roster_folder_ / (std::to_string(child) + ".term")); }));
+    const auto renewed = look().lease ? look().lease->renew_seq : 0;
+    EXPECT_TRUE(eventually([&] { return !is_alive(child) || look().lease->renew_seq > renewed + 1; }));
+    EXPECT_TRUE(is_alive(child)) << "two requests would have killed it";
+    kill(child, SIGKILL);
+    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
 }
 
 // Renewal is cut off again and again; the child must be dead before the store's expiry every time.
@@ -231,15 +264,28 @@ TEST_F(RunTest, TheChildIsAlwaysDeadBeforeTheStoreWouldLetAnotherIn) {
                 static_cast<long long>(least));
 }
 
-TEST_F(RunTest, AProcessThatEndsWhileItIsLookedAtTakesNoWatchdogWithIt) {
-    // The second is for builds with AddressSanitizer, which wants to be loaded first.
+TEST_F(RunTest, AStoreThatNeverAnswersAgainDoesNotKeepItFromEnding) {
     box_.program = cli_test::full_program();
-    box_.environment.insert({{"LD_PRELOAD", VANISHING_SHIM}, {"ASAN_OPTIONS", "verify_asan_link_order=0"}});
-    Running running = start_and_await({"ignore"}, 1);
-    running.signal(SIGKILL);
-    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    expect_that_nobody_outlived_the_lease();
-    EXPECT_NE(look().state, LockState::free) << "a watchdog gives nothing back";
+    box_.environment.insert({{"LD_PRELOAD", HANGING_SHIM},
+                             {"HANGS_WHEN", (box_.root / "hang").string()},
+                             {"ASAN_OPTIONS", "verify_asan_link_order=0"}});
+    Running running = start({"ignore"}, {"--json"});
+    await_roster(1);
+    box_.write(box_.root / "hang", "");
+    const auto ended = running.wait();
+    EXPECT_EQ(ended.status, 76);
+    EXPECT_EQ(ended.json().text("/outcome"), "lost");
+    EXPECT_FALSE(anybody_alive());
+}
+
+TEST_F(RunTest, OnlyALockThatIsHeldIsSkipped) {
+    // Nobody listens there.
+    const cli_test::Environment away{{"HOLDFAST_STORE", "redis://127.0.0.1:1/0"}};
+    const auto refused = box_.run({"run", "a", "--if-held", "skip", "--", "true"}, away);
+    EXPECT_EQ(refused.status, 69);
+    EXPECT_THAT(refused.err, HasSubstr("E_STORE_UNAVAILABLE"));
+    const auto document = box_.run({"run", "a", "--if-held", "skip", "--json", "--", "true"}, away).json();
+    EXPECT_EQ(document.text("/outcome"), "not_acquired");
 }
 
 /// `holdfast run` as the first process of a pid namespace.

@@ -188,6 +188,18 @@ TEST_F(SeveralStores, TwoSpellingsOfOneStoreAndACopyAreRefused) {
     EXPECT_EQ(box_.run({"status", "x", "-s", "sqlite:a.db", "--json"}).json().text("/state"), "free");
 }
 
+// Its one lease would seem to be held in both.
+TEST_F(SeveralStores, TwoSpellingsOfOneStoreAreRefusedInsideARunOfTheSameLock) {
+    for (const char* inner : {"x", "a --and x"}) {
+        const Ended ended =
+            run_script({"x", "-s", url("a.db")},
+                       "holdfast run " + std::string(inner) + " -s sqlite:a.db -s sqlite:./a.db -- touch started");
+        EXPECT_EQ(ended.status, 78) << ended.err;
+        EXPECT_THAT(ended.err, testing::AllOf(HasSubstr("E_CONFIG"), HasSubstr("two spellings")));
+        EXPECT_FALSE(std::filesystem::exists(box_.work / "started"));
+    }
+}
+
 // Two commands that spell the same two stores crosswise. Whichever comes first in the order is held by somebody else:
 // both must wait there, and neither may hold the other store meanwhile.
 TEST_F(SeveralStores, StoresAreTakenInOneOrderHoweverTheyAreSpelt) {

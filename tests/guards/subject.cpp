@@ -1,7 +1,7 @@
 // A child for `holdfast run` that behaves in one of several awkward ways. Every process of it keeps a file
 // named by its pid in the folder ROSTER, and writes the time into it as long as it lives and runs.
 //
-// subject ROSTER obey|ignore|deaf|default|fork|daemon|heir|stop|apart|zombie|closed|pipe
+// subject ROSTER obey|ignore|deaf|default|fork|daemon|heir|headless|stop|apart|zombie|closed|pipe
 // subject ROSTER exit N, subject ROSTER die N, subject ROSTER background|leave, subject ROSTER stopped N
 
 #include <cerrno>
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <initializer_list>
 #include <string>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -24,7 +25,7 @@ std::string roster;
 /// Lives for a minute, which is longer than any test and short enough to leave nothing behind.
 [[noreturn]] void live(bool writes_to_pipe = false) {
     const std::string path = roster + "/" + std::to_string(getpid());
-    // Written under another name first: who sees the file finds a time in it.
+    // Written under another name first: a reader that finds the file finds a time in it.
     const int file = open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     bool announced = false;
     for (const auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {
@@ -112,6 +113,16 @@ int main(int argc, char** argv) {
         if (fork() == 0) {
             setsid();
             ignore({SIGTERM, SIGINT, SIGHUP});
+        }
+        live();
+    }
+    if (how == "headless") {
+        // The same, with a process whose first thread has ended: the kernel shows it like one that is dead.
+        if (fork() == 0) {
+            setsid();
+            ignore({SIGTERM, SIGINT, SIGHUP});
+            std::thread([] { live(); }).detach();
+            syscall(SYS_exit, 0);
         }
         live();
     }

@@ -1,6 +1,6 @@
 // Goal: a command that was stopped hears that it is to end, a signal that the caller ignores stays ignored, and the
 // last word of `holdfast run` is the true one. Method: the program with real children, which are stopped, cut off from
-// their store, or left with a supervisor that is killed at a bad moment.
+// their store, or killed at a bad moment together with a process of `run`.
 
 #include "guards/run_fixture.hpp"
 #include "support/isolation.hpp"
@@ -14,7 +14,6 @@
 #include <csignal>
 #include <fstream>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace holdfast::tests {
@@ -201,14 +200,23 @@ TEST_F(RunLoss, SaysThatTheDiskTakesNoMore) {
 TEST_F(RunLoss, SaysThatHoldfastItselfWasStopped) {
     Running running = start({"obey"}, {"--json"});
     await_roster(1);
-    running.signal(SIGSTOP);
-    ASSERT_TRUE(eventually([&] { return !anybody_alive(); }));
-    running.signal(SIGCONT);
+    ASSERT_EQ(kill(inner_of(running), SIGSTOP), 0);
     EXPECT_THAT(reason(running), HasSubstr("holdfast was stopped for too long"));
 }
 
-TEST_F(RunLoss, SaysWhoTookTheLockAwayAndWhy) {
+TEST_F(RunLoss, SaysThatTheInnerProcessWasKilled) {
     Running running = start({"obey"}, {"--json"});
+    await_roster(1);
+    ASSERT_EQ(kill(inner_of(running), SIGKILL), 0);
+    const auto ended = running.wait();
+    EXPECT_EQ(ended.status, 76);
+    EXPECT_EQ(ended.json().text("/outcome"), "lost");
+    EXPECT_EQ(ended.json().number("/child/signal"), SIGTERM);
+    EXPECT_THAT(ended.json().text("/error/message"), HasSubstr("was killed by signal 9"));
+}
+
+TEST_F(RunLoss, SaysWhoTookTheLockAwayAndWhyLongBeforeARenewalIsDue) {
+    Running running = start({"obey"}, {"--json", "--ttl", "1h"});
     await_roster(1);
     const auto store = must(open_store("file:" + store_folder_.string()));
     must(store->apply_one(Break{name_, look().lease->lock_id, "operator", "runner is gone"}, soon()));
@@ -269,7 +277,7 @@ TEST_F(RunWords, ACommandWithALongPathIsNamedByTheEndOfIt) {
 
 class RunKilledLate : public RunFixture {};
 
-// The watchdog has heard the supervisor die before the end of the grace, and must not begin another one.
+// The grace has begun when one process dies, and the other must not begin another one.
 TEST_F(RunKilledLate, AChildThatIsDeafDiesBeforeTheEndOfTheLease) {
     Running running = start({"deaf"}, {"--grace", "700ms"});
     await_roster(1);
@@ -279,9 +287,9 @@ TEST_F(RunKilledLate, AChildThatIsDeafDiesBeforeTheEndOfTheLease) {
         eventually([&] { return std::filesystem::exists(roster_folder_ / (std::to_string(child) + ".term")); }));
     const Instant end = look().lease->expires_at;
     ASSERT_TRUE(eventually([&] { return host_clock().wall() >= end - 500ms; }));
-    running.signal(SIGKILL);
-    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    ASSERT_TRUE(eventually([&] { return !is_alive(child); }));
+    ASSERT_EQ(kill(inner_of(running), SIGKILL), 0);
+    EXPECT_EQ(running.wait().status, 76);
+    EXPECT_FALSE(is_alive(child));
     EXPECT_LT(last_sign_of_life(), end);
 }
 
@@ -290,7 +298,7 @@ class RunWithoutProc : public RunFixture {
 protected:
     void SetUp() override {
         if (box_.run_program(hidden({"/bin/true"})).status != 0)
-            GTEST_SKIP() << "/proc cannot be hidden here: mount namespaces are not allowed";
+            GTEST_SKIP() << not_here << "/proc cannot be hidden: mount namespaces are not allowed";
     }
     static Args hidden(const Args& command) {
         Args args{"/usr/bin/unshare", "--mount"};
@@ -315,7 +323,7 @@ TEST_F(RunWithoutProc, TheStatusIsThatOfTheChildAndTheWeakerPromiseIsSaid) {
 }
 
 TEST_F(RunWithoutProc, WhatIsLeftRunningKeepsTheLeaseFromBeingReleased) {
-    const auto ended = start_hidden({"leave"}, {"--grace", "100ms"}).wait();
+    const auto ended = start_hidden({"leave"}, {"--grace", "100ms", "--leave-behind"}).wait();
     EXPECT_EQ(ended.status, 0);
     EXPECT_THAT(ended.err, AllOf(HasSubstr("left running"), HasSubstr("not released")));
     EXPECT_NE(look().state, LockState::free);
@@ -323,12 +331,25 @@ TEST_F(RunWithoutProc, WhatIsLeftRunningKeepsTheLeaseFromBeingReleased) {
     for (const pid_t pid : roster()) kill(pid, SIGKILL);
 }
 
-TEST_F(RunWithoutProc, TheWatchdogEndsTheGroupOfASupervisorThatWasKilled) {
-    Running running = start_hidden({"fork"});
-    await_roster(2);
-    running.signal(SIGKILL);
-    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
-    expect_that_nobody_outlived_the_lease();
+TEST_F(RunWithoutProc, WhatLeftTheSessionKeepsTheLockUntilItEnds) {
+    Running running = start_hidden({"leave"});
+    await_roster(1);
+    ASSERT_TRUE(eventually([&] { return running.err().contains("cannot be named without /proc"); })) << running.err();
+    EXPECT_EQ(look().state, LockState::held);
+    for (const pid_t pid : roster()) kill(pid, SIGKILL);
+    EXPECT_EQ(running.wait().status, 0);
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+TEST_F(RunWithoutProc, EitherProcessEndsTheGroupWhenTheOtherIsKilled) {
+    for (const bool kills_outer : {true, false}) {
+        for (const auto& entry : std::filesystem::directory_iterator(roster_folder_)) std::filesystem::remove(entry);
+        Running running = start_hidden({"fork"}, {"--wait", "60s"});
+        await_roster(2);
+        kill(kills_outer ? running.pid() : inner_of(running), SIGKILL);
+        EXPECT_EQ(running.wait().status, kills_outer ? 128 + SIGKILL : 76);
+        expect_that_nobody_outlived_the_lease();
+    }
 }
 
 TEST_F(RunWithoutProc, ALostLeaseSaysThatSomebodyMayStillBeAtWork) {
@@ -350,53 +371,10 @@ TEST_F(RunFixture, ACommandIsNotStartedUnderALeaseThatIsOver) {
                                    "500ms", "--", "touch", "started"});
     const auto ended = box_.run_program(command);
     EXPECT_EQ(ended.status, 76) << ended.err;
-    // Either the start is refused, or the watchdog ends the process before it becomes the command.
+    // Either the start is refused, or the outer process ends it before it becomes the command.
     EXPECT_THAT(ended.err, testing::AnyOf(HasSubstr("the lease ran out before the command could be started"),
                                           HasSubstr("holdfast was stopped for too long to renew the lease in time")));
     EXPECT_FALSE(std::filesystem::exists(box_.work / "started"));
-}
-
-// sudo and setuid programs become another user, and a user cannot end them.
-TEST(RunOutOfReach, WhatRunsAsAnotherUserIsNamedAtOnceAndNotCalledStopped) {
-    if (!can_give_away()) GTEST_SKIP() << not_here << "only root can make a program that runs as another user";
-    cli_test::Sandbox box;
-    constexpr uid_t nobody = 65534;
-    for (const auto& folder : {box.root, box.work}) std::filesystem::permissions(folder, std::filesystem::perms(0755));
-    ASSERT_EQ(chown(box.work.c_str(), nobody, nobody), 0);
-    const auto program = box.root / "holdfast";
-    const auto elevated = box.root / "elevated";
-    std::filesystem::copy_file(box.program, program);
-    std::filesystem::copy_file("/usr/sbin/chroot", elevated);
-    std::filesystem::permissions(elevated, std::filesystem::perms::set_uid | std::filesystem::perms(0755));
-    struct statvfs mounted{};
-    ASSERT_EQ(statvfs(box.root.c_str(), &mounted), 0);
-    if ((mounted.f_flag & ST_NOSUID) != 0) GTEST_SKIP() << not_here << "the temporary folder is mounted nosuid";
-
-    const auto ended = box.run_program({"/usr/bin/setpriv",
-                                        "--reuid=65534",
-                                        "--regid=65534",
-                                        "--clear-groups",
-                                        program,
-                                        "run",
-                                        "a",
-                                        "--store",
-                                        "file:" + (box.work / "locks").string(),
-                                        "--ttl",
-                                        "600ms",
-                                        "--grace",
-                                        "100ms",
-                                        "--max-hold",
-                                        "600ms",
-                                        "--",
-                                        elevated,
-                                        "--userspec=0:0",
-                                        "/",
-                                        "/bin/sleep",
-                                        "2"});
-    EXPECT_EQ(ended.status, 76) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr("cannot end sleep"));
-    EXPECT_THAT(ended.err, HasSubstr("could not be stopped"));
-    EXPECT_THAT(ended.err, Not(HasSubstr("the command was stopped")));
 }
 
 }  // namespace

@@ -1,116 +1,13 @@
-// Goal: what happens between the grant and the start of a command, after SIGTERM, or while what the command left
-// behind is waited for, changes neither who is ended nor what is told. Method: the supervisor and its watchdog inside
-// the test, with real processes, and a memory store behind a line that can be cut at the right moment.
+// Goal: what happens between the grant and the start of a command, after SIGTERM, or while what the command left behind
+// is waited for, changes neither which processes are ended nor the report. Method: the supervisor inside the test, with
+// real processes, and a memory store behind a line that can be cut at the right moment.
 
-#include "guards/run/supervisor.hpp"
-
-#include "client/faulty_store.hpp"
-#include "guards/run/spawn.hpp"
-#include "holdfast/open.hpp"
-#include "support/matchers.hpp"
-#include "support/requests.hpp"
-#include "support/temp_folder.hpp"
-#include "support/time_limit.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <condition_variable>
-#include <csignal>
-#include <cstdlib>
-#include <fstream>
-#include <mutex>
-#include <poll.h>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
+#include "guards/supervisor_fixture.hpp"
 
 namespace holdfast::guards::run {
 namespace {
 
-using namespace holdfast::tests;
-using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-/// Ends this program when a test takes far too long: SIGALRM, which does so elsewhere, is blocked here.
-class TimeLimit {
-    std::jthread thread_{[](const std::stop_token& stop) {
-        std::mutex mutex;
-        std::unique_lock lock(mutex);
-        std::condition_variable_any end;
-        end.wait_for(lock, stop, 3 * time_limit, [] { return false; });
-        if (!stop.stop_requested()) std::_Exit(2);
-    }};
-};
-
-/// A folder in which a script says how far it is, by the files that it makes.
-class Scripts : public testing::Test {
-protected:
-    /// A loop at the end of a script: ends by itself long before a test does.
-    static constexpr const char* live = "; i=0; while [ $i -lt 500 ]; do sleep .02; i=$((i+1)); done; exit 98";
-
-    /// Stops the script. The file `ready` says that it is stopped.
-    static constexpr const char* stop =
-        "(until grep -q '^State:.T' /proc/$$/status; do sleep .02; done; : >ready) & kill -STOP $$";
-    /// In a process that a script leaves behind: waits until the script has ended and was waited for.
-    static constexpr const char* alone = "while kill -0 $$ 2>/dev/null; do sleep .02; done; : >ready";
-
-    [[nodiscard]] std::vector<std::string> script(const std::string& text) const {
-        return {"/bin/sh", "-c", "cd '" + folder_.path().string() + "'; " + text};
-    }
-    [[nodiscard]] bool exists(const std::string& file) const { return std::filesystem::exists(folder_.path() / file); }
-    /// Whether `file` is made in time. Not fatal: the test goes on, to let the script end.
-    bool awaits(const std::string& file) const {
-        const Deadline end = Deadline::in(host_clock(), time_limit);
-        while (!exists(file) && !end.passed(host_clock())) std::this_thread::sleep_for(2ms);
-        EXPECT_TRUE(exists(file)) << file;
-        return exists(file);
-    }
-    void make(const std::string& file) const { std::ofstream(folder_.path() / file); }
-
-    const Signals signals_;  ///< First, so that every thread has its signals blocked.
-    const TimeLimit limit_;
-    TempFolder folder_;
-};
-
-class Supervision : public Scripts {
-protected:
-    [[nodiscard]] HoldOptions lasting_for(std::chrono::milliseconds ttl) const {
-        HoldOptions options;
-        options.ttl = lasting(ttl);
-        options.renew_interval = std::min<std::chrono::milliseconds>(ttl / 10, 50ms);
-        options.renew_from = RenewFrom::the_call;
-        return options;
-    }
-    [[nodiscard]] Job job_of(const std::string& text, std::chrono::milliseconds grace) const {
-        Job job;
-        job.command = script(text);
-        job.mark = LockId::random().text();
-        job.environment = {"PATH=/usr/bin:/bin", "HOLDFAST_RUN=" + job.mark};
-        job.grace = grace;
-        return job;
-    }
-    /// Supervises `job` under the lock while `meanwhile` happens.
-    Verdict run(const Job& job, HoldOptions options, const std::function<void()>& meanwhile = [] {}) {
-        options.time_to_stop = job.grace;
-        Guarded guarded{must(hold_all({{&store_, name_, options}})), must(Watchdog::start(job.grace))};
-        const std::jthread other(meanwhile);
-        Verdict verdict = supervise(job, &guarded, signals_, host_clock());
-        lost_ = guarded.group.loss().has_value();
-        store_.heal();
-        return verdict;
-    }
-    LockStatus look() { return must(inner_->inspect(name_, Deadline::in(host_clock(), 10s))); }
-    void take_away() {
-        must(inner_->apply_one(Break{name_, look().lease->lock_id, "operator", "stuck"}, Deadline::never()));
-    }
-
-    std::unique_ptr<Store> inner_ = must(open_store("memory:"));
-    FaultyStore store_{*inner_};
-    const LockName name_ = lock("deploy/web");
-    bool lost_ = false;  ///< Whether the last run lost its hold.
-};
 
 TEST_F(Supervision, AStopSignalThatCameBeforeTheStartIsTheEnd) {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
@@ -121,6 +18,15 @@ TEST_F(Supervision, AStopSignalThatCameBeforeTheStartIsTheEnd) {
         EXPECT_FALSE(exists("started")) << signal;
         EXPECT_EQ(look().state, LockState::free) << signal;
     }
+}
+
+TEST_F(Supervision, AStopSignalThatCameBehindAnotherBeforeTheStartIsTheEnd) {
+    // In this order they are read: by their numbers.
+    for (const int signal : {SIGUSR1, SIGUSR2, SIGALRM, SIGTERM}) kill(getpid(), signal);
+    const Verdict verdict = run(job_of("touch started", 1s), lasting_for(60s));
+    EXPECT_EQ(verdict.ending, Ending::interrupted);
+    EXPECT_EQ(verdict.signal, SIGTERM);
+    EXPECT_FALSE(exists("started"));
 }
 
 TEST_F(Supervision, ACommandThatWouldBeToldToEndAtOnceIsNotStarted) {
@@ -183,8 +89,21 @@ TEST_F(Supervision, AProcessInASessionOfItsOwnHearsOfALossBeforeItIsKilled) {
     EXPECT_TRUE(exists("cleaned"));
 }
 
-TEST_F(Supervision, ALossWhileTheRestIsWaitedForIsNoticed) {
-    const Job job = job_of(std::string("(") + alone + "; exec sleep 10) & exit 3", 30min);
+TEST_F(Supervision, ALossWhileTheRestIsWaitedForEndsTheRest) {
+    const Job job = job_of(std::string("(trap 'touch told; exit 0' TERM; ") + alone + live + ") & exit 3", 20s);
+    const Verdict verdict = run(job, lasting_for(1h), [&] {
+        awaits("ready");
+        take_away();
+    });
+    EXPECT_EQ(verdict.ending, Ending::lost);
+    EXPECT_EQ(verdict.code, 3);
+    EXPECT_TRUE(verdict.left_over.empty());
+    EXPECT_TRUE(exists("told")) << "killed without a warning";
+}
+
+TEST_F(Supervision, TheRestThatIsToBeLeftBehindIsNotEndedByALoss) {
+    Job job = job_of(std::string("(") + alone + "; exec sleep 10) & exit 3", 30min);
+    job.leave_behind = true;
     const Verdict verdict = run(job, lasting_for(1h), [&] {
         awaits("ready");
         take_away();
@@ -196,12 +115,135 @@ TEST_F(Supervision, ALossWhileTheRestIsWaitedForIsNoticed) {
 }
 
 TEST_F(Supervision, TheRestIsLeftAloneAsLongAsTheLeaseIsRenewed) {
-    // The watchdog would send SIGTERM after one and a half seconds, if it heard nothing.
-    const Job job = job_of("(sleep 2; touch survived) & exit 0", 4s);
-    const Verdict verdict = run(job, lasting_for(5s));
+    const Job job = job_of("(sleep 2; touch survived) & exit 0", 500ms);
+    std::vector<std::string> notices;
+    Job told = job;
+    told.notice = [&](const std::string& text) { notices.push_back(text); };
+    const Verdict verdict = run(told, lasting_for(1500ms));
     EXPECT_EQ(verdict.ending, Ending::child_exit);
+    EXPECT_EQ(verdict.code, 0);
     EXPECT_TRUE(verdict.left_over.empty());
     EXPECT_TRUE(exists("survived"));
+    EXPECT_EQ(look().state, LockState::free);
+    EXPECT_THAT(notices, testing::Contains(testing::AllOf(HasSubstr("still running: "), HasSubstr("(pid "),
+                                                          HasSubstr("--leave-behind"))));
+}
+
+TEST_F(Supervision, TheLongestHoldCountsForTheRestToo) {
+    auto options = lasting_for(1500ms);
+    options.max_hold = 1500ms;
+    const Verdict verdict = run(job_of("setsid sleep 30 & exit 0", 300ms), options);
+    EXPECT_EQ(verdict.ending, Ending::lost);
+    EXPECT_EQ(verdict.code, 0);
+    EXPECT_TRUE(verdict.left_over.empty());
+    EXPECT_FALSE(has_children());
+}
+
+TEST_F(Supervision, ASignalReachesTheRestInASessionOfItsOwn) {
+    std::ofstream(folder_.path() / "helper") << std::string("trap 'touch told; exit 0' TERM; ") +
+                                                    "while kill -0 $1 2>/dev/null; do sleep .02; done; touch ready" +
+                                                    live;
+    const Job job = job_of("setsid sh ./helper $$ & exit 5", 20s);
+    const Verdict verdict = run(job, lasting_for(60s), [&] {
+        awaits("ready");
+        kill(getpid(), SIGTERM);
+    });
+    EXPECT_EQ(verdict.ending, Ending::child_exit);
+    EXPECT_EQ(verdict.code, 5);
+    EXPECT_TRUE(exists("told"));
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+TEST_F(Supervision, ARequestToEndReachesAStoppedProcessOfTheRest) {
+    std::ofstream(folder_.path() / "helper") << std::string("trap 'touch told; exit 0' TERM; ") +
+                                                    "while kill -0 $1 2>/dev/null; do sleep .02; done; " + stop + live;
+    const Job job = job_of("setsid sh ./helper $$ & exit 5", 20s);
+    const Verdict verdict = run(job, lasting_for(60s), [&] {
+        awaits("ready");
+        kill(getpid(), SIGTERM);
+    });
+    EXPECT_EQ(verdict.code, 5);
+    EXPECT_TRUE(exists("told"));
+}
+
+TEST_F(Supervision, ARequestToEndIsMeantForWhatOutlivesTheCommandToo) {
+    std::ofstream(folder_.path() / "helper") << std::string("trap 'touch told; exit 0' TERM; touch ready") + live;
+    const Verdict verdict =
+        run(job_of(std::string("setsid sh ./helper & ") + "true" + live, 20s), lasting_for(60s), [&] {
+            awaits("ready");
+            kill(getpid(), SIGTERM);
+        });
+    EXPECT_EQ(verdict.signal, SIGTERM);
+    EXPECT_TRUE(exists("told"));
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+TEST_F(Supervision, ASignalThatTheOuterProcessPassesOnReachesTheCommand) {
+    const Job job = job_of(std::string("trap 'exit 7' USR1; touch ready") + live, 1s);
+    const Verdict verdict = run(job, lasting_for(60s), [&] {
+        awaits("ready");
+        const int signal = SIGUSR1;
+        EXPECT_EQ(send(outer_end_.get(), &signal, sizeof signal, 0), ssize_t{sizeof signal});
+    });
+    EXPECT_EQ(verdict.code, 7);
+}
+
+TEST_F(Supervision, WhenTheOuterProcessDiesTheCommandEndsAndTheLockIsGivenBack) {
+    const Job job = job_of(std::string("trap 'touch told; exit 4' TERM; touch ready") + live, 20s);
+    const Verdict verdict = run(job, lasting_for(1h), [&] {
+        awaits("ready");
+        break_link();
+    });
+    EXPECT_EQ(verdict.ending, Ending::child_exit);
+    EXPECT_EQ(verdict.code, 4);
+    EXPECT_TRUE(exists("told"));
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+TEST_F(Supervision, WhenTheOuterProcessDiesTheLockIsKeptAsLongAsAnybodyLives) {
+    std::ofstream(folder_.path() / "helper")
+        << "trap '' TERM; touch ready; until [ -e go ]; do sleep .02; done; touch gone";
+    const Job job = job_of("setsid env -i sh ./helper & wait", 30s);
+    const Verdict verdict = run(job, lasting_for(1h), [&] {
+        awaits("ready");
+        break_link();
+        // The command obeys. Its child, which is deaf, becomes ours.
+        const Deadline end = Deadline::in(host_clock(), time_limit);
+        while (link_.state().child_status == ChainState::no_status && !end.passed(host_clock()))
+            std::this_thread::sleep_for(2ms);
+        EXPECT_EQ(look().state, LockState::held);
+        make("go");
+    });
+    EXPECT_EQ(verdict.signal, SIGTERM);
+    EXPECT_TRUE(exists("gone"));
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+TEST_F(Supervision, WhenTheOuterProcessDiesADeafFamilyIsKilledAfterItsGrace) {
+    const Job job = job_of(std::string("trap '' TERM; touch ready") + live, 100ms);
+    const Verdict verdict = run(job, lasting_for(1h), [&] {
+        awaits("ready");
+        break_link();
+    });
+    EXPECT_EQ(verdict.signal, SIGKILL);
+    EXPECT_EQ(look().state, LockState::free);
+}
+
+TEST_F(Supervision, WhenTheOuterProcessDiesAStoppedCommandIsNotKeptForEver) {
+    const Job job = job_of(std::string("trap 'touch told; exit 4' TERM; ") + stop + live, 20s);
+    const Verdict verdict = run(job, lasting_for(1h), [&] {
+        awaits("ready");
+        break_link();
+    });
+    EXPECT_EQ(verdict.code, 4);
+    EXPECT_TRUE(exists("told"));
+}
+
+TEST_F(Supervision, WhenTheOuterProcessDiedBeforeTheCommandItIsNotStarted) {
+    break_link();
+    const Verdict verdict = run(job_of("touch started", 1s), lasting_for(60s));
+    EXPECT_EQ(verdict.ending, Ending::interrupted);
+    EXPECT_FALSE(exists("started"));
     EXPECT_EQ(look().state, LockState::free);
 }
 
@@ -251,7 +293,7 @@ TEST_F(Supervision, WhyACommandCannotBeRunIsToldAlsoIfTheReleaseFails) {
     Job job = job_of("", 1s);
     job.command = {"/no/such/command"};
     auto options = lasting_for(60s);
-    Guarded guarded{must(hold_all({{&store_, name_, options}})), must(Watchdog::start(job.grace))};
+    Guarded guarded{must(hold_all({{&store_, name_, options}})), link_};
     store_.cut();
     const Verdict verdict = supervise(job, &guarded, signals_, host_clock());
     EXPECT_EQ(verdict.ending, Ending::not_runnable);
@@ -270,120 +312,6 @@ TEST_F(Supervision, AFailedReleaseIsToldBesideTheStatusOfTheCommand) {
     EXPECT_EQ(verdict.code, 3);
     ASSERT_TRUE(verdict.error);
     EXPECT_EQ(verdict.error->code, Errc::store_unavailable);
-}
-
-TEST(RunSignalsOfTheCaller, WhatComesTooLateForTheCommandEndsNobody) {
-    {
-        const Signals signals;
-        for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGXFSZ}) kill(getpid(), signal);
-    }
-    SUCCEED() << "this process is still here";
-}
-
-TEST(RunSignalsOfTheCaller, TheStatusIsFoundAlthoughTheCallerIgnoresItsChildren) {
-    std::signal(SIGCHLD, SIG_IGN);
-    {
-        const Signals signals;
-        const TimeLimit limit;
-        Job job;
-        job.command = {"/bin/sh", "-c", "exit 3"};
-        EXPECT_EQ(supervise(job, nullptr, signals, host_clock()).code, 3);
-    }
-    EXPECT_EQ(std::signal(SIGCHLD, SIG_DFL), SIG_IGN) << "the caller has it as it was";
-}
-
-/// A watchdog, and a process group that does not bear its mark.
-class WatchdogTest : public Scripts {
-protected:
-    ~WatchdogTest() override {
-        if (group_ <= 0) return;
-        kill(-group_, SIGKILL);
-        waitpid(group_, nullptr, 0);
-    }
-    void start(const std::string& text) {
-        Launch launch{.command = script(text), .environment = {"PATH=/usr/bin:/bin", "HOLDFAST_RUN=one two three"}};
-        launch.signal_mask = signals_.mask_before();
-        group_ = spawn(launch).pid;
-        ASSERT_GT(group_, 0);
-        ASSERT_TRUE(awaits("ready"));
-        watchdog_.expect_family_of(LockId::random().text());
-        watchdog_.guard(group_);
-    }
-    static Boottime now() { return host_clock().boottime(); }
-    /// Returns when the watchdog has heard everything.
-    void finish() {
-        watchdog_.dismiss();
-        watchdog_.join();
-    }
-    [[nodiscard]] bool is_running() const {
-        siginfo_t info{};
-        return waitid(P_PID, static_cast<id_t>(group_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
-    }
-
-    Watchdog watchdog_ = must(Watchdog::start(1s));
-    pid_t group_ = 0;
-};
-
-TEST_F(WatchdogTest, EndsTheGroupAlsoIfNobodyInItBearsTheMark) {
-    start(std::string("trap '' TERM; touch ready") + live);
-    watchdog_.expect({now(), now()});
-    finish();
-    EXPECT_TRUE(ends_in_time(group_));
-    int status = 0;
-    waitpid(std::exchange(group_, 0), &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
-TEST_F(WatchdogTest, WarnsAgainAfterADoomThatWasAverted) {
-    start(std::string("n=0; trap 'n=$((n+1)); touch told$n' TERM; touch ready") + live);
-    watchdog_.expect({now(), now() + 1h});
-    ASSERT_TRUE(awaits("told1"));
-    watchdog_.expect({now() + 1h, now() + 2h});
-    watchdog_.expect({now(), now() + 1h});
-    EXPECT_TRUE(awaits("told2"));
-    finish();
-    EXPECT_TRUE(is_running());
-}
-
-TEST_F(WatchdogTest, LetsAStoppedCommandGoOnToHearOfItsEnd) {
-    start(std::string("trap 'touch cleaned; exit 0' TERM; ") + stop + live);
-    watchdog_.expect({now(), now() + 1h});
-    EXPECT_TRUE(awaits("cleaned"));
-    finish();
-}
-
-TEST_F(WatchdogTest, SignalsNoGroupWhoseNumberMayMeanAStranger) {
-    start(std::string("touch ready") + live);
-    watchdog_.reaping();
-    watchdog_.expect({now(), now()});
-    finish();
-    EXPECT_TRUE(is_running());
-}
-
-TEST_F(WatchdogTest, OfEveryRunAroundAProcessFindsIt) {
-    start(std::string("touch ready") + live);
-    const auto is_found = [&](const char* mark) {
-        return std::ranges::any_of(marked_with(mark), [&](const Relative& each) { return each.pid == group_; });
-    };
-    for (const char* mark : {"one", "two", "three"}) EXPECT_TRUE(is_found(mark)) << mark;
-    EXPECT_FALSE(is_found("four"));
-}
-
-TEST_F(WatchdogTest, ThatWasDismissedEndsNobody) {
-    start(std::string("touch ready") + live);
-    finish();
-    EXPECT_TRUE(is_running());
-}
-
-TEST_F(WatchdogTest, KeepsNothingOpenOfTheProcessThatStartedIt) {
-    int ends[2] = {-1, -1};
-    ASSERT_EQ(pipe(ends), 0);
-    Watchdog later = must(Watchdog::start(1s));
-    close(ends[1]);
-    // At its end at once, unless the watchdog has the other end.
-    EXPECT_TRUE(readable_in_time(ends[0]));
-    close(ends[0]);
-    EXPECT_TRUE(later.is_alive());
 }
 
 }  // namespace

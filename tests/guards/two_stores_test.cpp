@@ -77,7 +77,7 @@ TEST_F(TwoStores, ExactlyOneMigratesAndTheOtherFindsNothingToDo) {
     EXPECT_EQ(state_in(*redis_), LockState::free);
 }
 
-TEST_F(TwoStores, WhoGetsOnlyOneOfTheLocksGivesItBack) {
+TEST_F(TwoStores, ACallerThatGetsOnlyOneOfTheLocksGivesItBack) {
     for (StoreHarness* taken : {mysql_.get(), redis_.get()}) {
         const auto store = must(open_store(taken->url()));
         const Acquire other = by_alice(lock("migrate/prod"), 1h);
@@ -96,7 +96,7 @@ TEST_F(TwoStores, WhenTheWinnerIsKilledTheOtherTakesOver) {
     await_log(1);
     Running second = start();
     first.signal(SIGKILL);
-    // The watchdog ends the orphaned migration; its leases run out; only then the second begins.
+    // The inner process ends the orphaned migration and gives its leases back; only then the second begins.
     await_log(2);
     let_it_end();
     EXPECT_EQ(second.wait().status, 0);

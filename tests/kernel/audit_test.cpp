@@ -232,7 +232,7 @@ TEST_F(AuditTest, AnEventThatWasRemovedBesideThePrunedOnesIsFound) {
     }
 }
 
-TEST_F(AuditTest, WhoPrunesMustBeNamed) {
+TEST_F(AuditTest, TheActorOfAPruneMustBeNamed) {
     expect_untouched(Prune{name_, 4, ""}, Errc::usage);
     expect_untouched(Prune{name_, 4, "a\nb"}, Errc::usage);
 }

@@ -28,7 +28,9 @@ constexpr std::array<std::string_view, moves> names_of_moves{"idle",
                                                              "approve_as_stranger",
                                                              "forge",
                                                              "squat",
-                                                             "prune"};
+                                                             "prune",
+                                                             "expire",
+                                                             "expire_old"};
 
 milliseconds pause_of(std::uint64_t bits) {
     const auto length = static_cast<std::int64_t>(bits >> 4);
@@ -103,6 +105,7 @@ std::optional<Request> Cast::request_of(const Act& act) {
     if (act.move == Move::squat) return squatting(act);
     if (act.move == Move::prune) return Prune{lock_name, store_.shelf(lock_name).record.seq - act.variant % 4, "root"};
     if (act.move == Move::break_seen && held) return Break{lock_name, held->lease.lock_id, "root", ""};
+    if (act.move == Move::expire && held) return Expire{lock_name, held->lease.lock_id};
     if (act.move == Move::approve) return answer(act, Verdict::approve, std::nullopt);
     if (act.move == Move::deny) return answer(act, Verdict::deny, std::nullopt);
     if (act.move == Move::approve_as_holder) {
@@ -119,6 +122,7 @@ std::optional<Request> Cast::request_of(const Act& act) {
         case Move::release: return Release{lock_name, mine->as};
         case Move::cancel: return Cancel{lock_name, mine->as};
         case Move::break_old: return Break{lock_name, mine->as.lock_id, "root", ""};
+        case Move::expire_old: return Expire{lock_name, mine->as.lock_id};
         case Move::check: return check(lock_name, held ? held->lease.token : FencingToken{1});
         case Move::ask: {
             // Half of the askers wait in the queue as well, under the same credentials.

@@ -34,8 +34,10 @@ enum class Move : std::uint8_t {
     forge,  ///< The public lock_id of the lease with a key of one's own, in some request.
     squat,  ///< The public lock_id of the question or of a ticket with a key of one's own.
     prune,
+    expire,      ///< What is there now.
+    expire_old,  ///< What the client had.
 };
-inline constexpr std::size_t moves = 21;
+inline constexpr std::size_t moves = 23;
 inline constexpr std::size_t clients = 4;
 inline constexpr std::size_t locks = 3;
 

@@ -59,10 +59,11 @@ bool other_lease(const Observation& o) {
     return after && (!before || before->lease.lock_id != after->lease.lock_id);
 }
 
-/// The holder gave the lock back, and somebody else has it now.
+/// The holder gave the lock back, or its lease was announced as run out, and somebody else has the lock now.
 bool handed_on(const Observation& o) {
-    return other_lease(o) && (o.as<Release>() != nullptr || o.as<Cancel>() != nullptr) &&
-           proves(credentials_of(o.request), o.before.record.held);
+    const bool given_back = (o.as<Release>() != nullptr || o.as<Cancel>() != nullptr) &&
+                            proves(credentials_of(o.request), o.before.record.held);
+    return other_lease(o) && (given_back || o.as<Expire>() != nullptr);
 }
 
 std::string_view audit_invariant(const Observation& o) {
@@ -130,8 +131,28 @@ std::string_view expired_invariant(const Observation& o) {
                    : "an expired lease is ended by its holder or a break";
     }
     const auto* r = o.as<Renew>();
-    const bool revived = r != nullptr && r->revive == Revive::yes && proves(&r->as, before);
+    const bool revived =
+        r != nullptr && r->revive == Revive::yes && proves(&r->as, before) && !o.before.record.is_announced();
     return revived ? "" : "an expired lease comes back by a revival alone";
+}
+
+std::string_view announcing_invariant(const Observation& o) {
+    const auto is_end = [&](const AuditEvent& event) {
+        return event.seq > o.before.record.seq && event.kind == EventKind::expired;
+    };
+    const auto ends = std::ranges::count_if(o.after.events, is_end);
+    const auto* r = o.as<Expire>();
+    if (ends != (r != nullptr && o.granted() ? 1 : 0)) return "an Expire announces, once, and nothing else does";
+    const auto& before = o.before.record.held;
+    if (r != nullptr && o.granted()) {
+        if (!before || before->lease.lock_id != r->lock_id) return "no lease is announced but the one that was seen";
+        if (o.live(o.before.record)) return "no live lease is announced as run out";
+        if (o.before.record.is_announced()) return "no lease is announced twice";
+        if (!o.after.record.is_announced() && !handed_on(o)) return "what was announced is remembered or handed on";
+    }
+    if (o.before.record.is_announced() && o.after.record.held == before && !o.after.record.is_announced())
+        return "what was announced stays announced";
+    return o.after.record.is_announced() && o.after.record.pending ? "a question ends with the lease" : "";
 }
 
 std::string_view lease_invariant(const Observation& o) {
@@ -163,7 +184,8 @@ std::string_view handing_on_invariant(const Observation& o) {
             return "a lock is handed on to the first in line";
         return held->lease.expires_at <= first->expires_at ? "" : "who may be gone holds no longer than it would wait";
     }
-    const bool given_back = o.before.record.held && !held && o.as<Break>() == nullptr;
+    const bool announced = o.as<Expire>() != nullptr && o.granted();
+    const bool given_back = (o.before.record.held && !held && o.as<Break>() == nullptr) || announced;
     if (given_back && first != o.before.tickets.end() && first->claim)
         return "a lock that somebody waits for is handed on";
     return "";
@@ -212,7 +234,9 @@ std::string_view queue_invariant(const Observation& o) {
 std::string_view liveness_invariant(const Observation& o) {
     if (o.granted()) return "";
     const Record& record = o.before.record;
-    const bool holds = proves(credentials_of(o.request), record.held);
+    // A lease that was announced as run out is nobody's, although it may seem live to a clock that was put back.
+    const bool announced = record.is_announced();
+    const bool holds = proves(credentials_of(o.request), record.held) && !announced;
     const bool live = o.live(record);
     if (o.as<Cancel>() != nullptr) return "a cancel is never refused";
     if (o.as<Release>() != nullptr && holds) return "a holder can release";
@@ -223,7 +247,10 @@ std::string_view liveness_invariant(const Observation& o) {
     }
     if (const auto* r = o.as<Break>(); r != nullptr && record.held && record.held->lease.lock_id == r->expected)
         return "an operator can break what is there";
-    if (const auto* r = o.as<Check>(); r != nullptr && live && record.held->lease.token == r->token)
+    if (o.as<ReportFenced>() != nullptr && record.seq > 0) return "what a resource refused can be told";
+    if (const auto* r = o.as<Expire>(); r != nullptr && record.held && !live && !announced)
+        return record.held->lease.lock_id == r->lock_id ? "anybody can announce a lease that ran out" : "";
+    if (const auto* r = o.as<Check>(); r != nullptr && live && !announced && record.held->lease.token == r->token)
         return "a current token is current";
     const auto* r = o.as<Acquire>();
     if (r == nullptr || (live && !holds)) return "";
@@ -260,9 +287,9 @@ std::string broken_by(LittleStore& store, const Request& request) {
     for (const LockName& other : kernel::others_of(request)) others.push_back(store.shelf(other).record);
     const Decision decision = store.decide(request);
     const Observation seen{request, decision, before, store.shelf(name), others, store.status(name), store.now()};
-    for (const auto invariant :
-         {audit_invariant, prune_invariant, token_invariant, owner_invariant, expired_invariant, lease_invariant,
-          handing_on_invariant, refusal_invariant, queue_invariant, liveness_invariant, reply_invariant})
+    for (const auto invariant : {audit_invariant, prune_invariant, token_invariant, owner_invariant, expired_invariant,
+                                 announcing_invariant, lease_invariant, handing_on_invariant, refusal_invariant,
+                                 queue_invariant, liveness_invariant, reply_invariant})
         if (const std::string_view broken = invariant(seen); !broken.empty()) return std::string(broken);
     return "";
 }

@@ -123,7 +123,7 @@ TEST_F(LimitsTest, ReasonsMayHaveSeveralLines) {
     expect_prose(1024, with(answer()));
 }
 
-TEST_F(LimitsTest, WhoBreaksOrAnswersMustBeNamed) {
+TEST_F(LimitsTest, TheActorOfABreakOrAnswerMustBeNamed) {
     const auto broken_by = [&](std::string text) {
         auto r = breaking();
         r.actor = std::move(text);

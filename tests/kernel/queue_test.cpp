@@ -1,4 +1,4 @@
-// The queue: fair among the living, and of no help to those who do not wait in it.
+// The queue: fair among live waiters, and of no help to requests that do not wait in it.
 
 #include "kernel/little_store.hpp"
 
@@ -26,7 +26,7 @@ TEST_F(QueueTest, ARefusedWaiterGetsATicketAndNothingElseChanges) {
     EXPECT_EQ(tickets()[0], (Ticket{bob_.as.lock_id, bob_.as.key.hash(), 1, bob_.holder, now(), now() + 10s, claim}));
 }
 
-TEST_F(QueueTest, WhoDoesNotWaitLeavesNoTicket) {
+TEST_F(QueueTest, ARequestThatDoesNotWaitLeavesNoTicket) {
     apply(by_bob(name_));
     EXPECT_TRUE(tickets().empty());
 }
@@ -50,7 +50,7 @@ TEST_F(QueueTest, TicketsAreServedInTheOrderOfArrival) {
     EXPECT_TRUE(tickets().empty());
 }
 
-TEST_F(QueueTest, WhoGivesTheLockBackHandsItOnToTheFirstInLine) {
+TEST_F(QueueTest, AReleaseHandsTheLockOnToTheFirstWaiter) {
     Acquire bob = bob_;
     bob.operation = "deploy";
     bob.reason = "v2";
@@ -83,7 +83,7 @@ TEST_F(QueueTest, WhoGivesTheLockBackHandsItOnToTheFirstInLine) {
     EXPECT_EQ(tickets()[0].lock_id, carol_.as.lock_id);
 }
 
-TEST_F(QueueTest, WhoIsHandedTheLockHoldsItNoLongerThanItsPlaceWouldHaveLastedUntilItRenews) {
+TEST_F(QueueTest, ALeaseThatWasHandedOnLastsAsLongAsTheTicketUntilItIsRenewed) {
     apply(bob_);
     elapse(4s);
     granted(release(alice_));
@@ -113,7 +113,7 @@ TEST_F(QueueTest, AskingAgainForALockThatWasHandedOnGivesItItsTtl) {
     EXPECT_EQ(outcome.lock.lease->expires_at, now() + bob_.ttl.time());
 }
 
-TEST_F(QueueTest, WhoWaitsForMoreThanThisLockIsNotHandedIt) {
+TEST_F(QueueTest, AWaiterWithUnlessHeldIsNotHandedTheLock) {
     Acquire bob = bob_;
     bob.unless_held = {lock("deploy/freeze")};
     apply(bob);
@@ -122,7 +122,7 @@ TEST_F(QueueTest, WhoWaitsForMoreThanThisLockIsNotHandedIt) {
     EXPECT_THAT(apply(bob), Granted());
 }
 
-TEST_F(QueueTest, WhoCancelsAGrantHandsItOn) {
+TEST_F(QueueTest, CancellingAGrantHandsItOn) {
     apply(bob_);
     apply(carol_);
     granted(release(alice_));
@@ -145,7 +145,7 @@ TEST_F(QueueTest, APlaceThatALeaseLeftBehindIsNotHandedItsLock) {
     EXPECT_EQ(status().state, LockState::free);
 }
 
-TEST_F(QueueTest, WhoDoesNotWaitCannotPassTheFirstInLine) {
+TEST_F(QueueTest, ARequestThatDoesNotWaitCannotPassTheFirstWaiter) {
     apply(bob_);
     granted(Break{name_, alice_.as.lock_id, "root", "stuck"});
     const Reply reply = apply(by("dave", name_, 1s));
@@ -187,7 +187,7 @@ TEST_F(QueueTest, LookingAgainKeepsTheTicketAliveAndItsNumber) {
     EXPECT_EQ(status().waiters, 2U);
 }
 
-TEST_F(QueueTest, WhoComesBackAfterItsTicketDiedGoesToTheEnd) {
+TEST_F(QueueTest, AWaiterWhoseTicketExpiredGoesToTheEnd) {
     apply(bob_);
     elapse(9s);
     apply(carol_);

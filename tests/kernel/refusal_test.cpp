@@ -52,7 +52,7 @@ TEST_F(RefusalTest, NoMessageEverContainsAKey) {
     for (const Request& request : requests) EXPECT_THAT(message_of(request), Not(HasSubstr(alice.as.key.reveal())));
 }
 
-TEST_F(RefusalTest, WhatAHolderWroteCannotMoveTheTerminalOfWhoReadsIt) {
+TEST_F(RefusalTest, TheHoldersTextCannotMoveTheReadersTerminal) {
     Acquire alice = by_alice(name_);
     alice.reason = "line\nbreak \x1b[2J";
     granted(alice);

@@ -43,7 +43,7 @@ protected:
         return answers;
     }
 
-    /// Exactly one was granted; all others were told, by its lock_id, who it is.
+    /// Exactly one was granted; all others were told its lock_id.
     static void expect_one_winner(const std::vector<AnswerLine>& answers, const LockStatus& status) {
         ASSERT_TRUE(status.lease);
         int won = 0;

@@ -88,7 +88,7 @@ private:
         if (ending.answer && !ending.answer->granted && ending.answer->code != "E_OUTCOME_UNKNOWN") {
             EXPECT_FALSE(is_given_back || is_taken) << ending.answer->code << ", but something was changed";
         }
-        // Who never heard the answer repeats it all.
+        // A client without an answer repeats the whole batch.
         Acquire take = by_alice(taken_, 1h);
         take.as = as_;
         take.unless_held = {given_back_};

@@ -39,7 +39,7 @@ TEST_F(FileFaults, AGuardThatCannotBeLockedGrantsNothing) {
 }
 
 // A queue that cannot be listed is not empty.
-TEST_F(FileFaults, WhoeverIsFirstInLineIsNotPassedWhenTheLineCannotBeListed) {
+TEST_F(FileFaults, TheFirstWaiterIsNotPassedWhenTheQueueCannotBeListed) {
     const auto store = open_shared(url());
     const Acquire obstacle = by_alice(lock("obstacle"), 1h);
     must(store->apply_one(obstacle, patient()));
@@ -58,7 +58,7 @@ TEST_F(FileFaults, WhoeverIsFirstInLineIsNotPassedWhenTheLineCannotBeListed) {
 }
 
 // Somebody else was faster, or the disk failed.
-TEST_F(FileFaults, WhoCannotNameTheNewStoreLeavesNothingBehind) {
+TEST_F(FileFaults, AStoreThatCannotBeNamedLeavesNothingBehind) {
     for (const char* error : {"error=EEXIST", "error=EIO"}) {
         const Ending ending = run_injected(acquire(lock("target")), {"linkat", 1}, error);
         ASSERT_TRUE(ending.answer);
@@ -68,8 +68,8 @@ TEST_F(FileFaults, WhoCannotNameTheNewStoreLeavesNothingBehind) {
     }
 }
 
-// A ticket goes when its lease is there: whoever dies in between must have the one or the other.
-TEST_F(FileFaults, WhoIsKilledWhileItTakesTheLockKeepsItsPlaceOrHasTheLock) {
+// A ticket goes when its lease is there: a process that dies in between must leave the one or the other.
+TEST_F(FileFaults, AWaiterThatIsKilledWhileItTakesTheLockKeepsItsPlaceOrHasTheLock) {
     const auto store = open_shared(url());
     const Acquire obstacle = by_alice(lock("obstacle"), 1h);
     must(store->apply_one(obstacle, patient()));

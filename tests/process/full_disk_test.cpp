@@ -1,6 +1,6 @@
-// Goal: who is refused because the disk is full or a quota is used up is told so, and that nothing was changed. A disk
-// that fails leaves doubt, and that is told, too. Method: strace has the writes of one Acquire fail, one after the
-// other.
+// Goal: a request that is refused because the disk is full or a quota is used up says so, and that nothing was changed.
+// A disk that fails leaves doubt, and that is told, too. Method: strace has the writes of one Acquire fail, one after
+// the other.
 #include "process/shared_store.hpp"
 #include "process/traced.hpp"
 #include "support/isolation.hpp"

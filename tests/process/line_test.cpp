@@ -1,6 +1,6 @@
-// Goal: real processes are served in the order of their tickets; who dies in the queue holds the others up no
-// longer than its ticket lives, and who leaves holds them up not at all. Method: waiters that are processes
-// of their own, each queued before the next one starts; the audit log tells who was granted, and when.
+// Goal: real processes are served in the order of their tickets; a waiter that dies in the queue delays the others no
+// longer than its ticket lives, and one that leaves does not delay them at all. Method: waiters that are processes of
+// their own, each queued before the next one starts; the audit log tells which waiter was granted the lock, and when.
 #include "client/waiter.hpp"
 #include "process/shared_store.hpp"
 #include "support/matchers.hpp"
@@ -49,7 +49,7 @@ protected:
     [[nodiscard]] LockStatus status() { return must(store()->inspect(name_, patient())); }
     void let_go() { must(store()->apply_one(release(first_), patient())); }
 
-    /// Who was granted the lock after the first holder, in order.
+    /// The waiters that were granted the lock after the first holder, in order.
     [[nodiscard]] std::vector<std::string> served() {
         std::vector<std::string> holders;
         for (const AuditEvent& event : must(store()->history({.name = name_}, patient())))
@@ -65,6 +65,8 @@ protected:
     const Acquire first_ = by_alice(name_, 1h);
 };
 
+class LineInAServer : public Line {};
+
 TEST_P(Line, EightProcessesAreServedInTheOrderOfTheirTickets) {
     std::vector<Process> waiters;
     std::vector<std::string> expected;
@@ -77,7 +79,8 @@ TEST_P(Line, EightProcessesAreServedInTheOrderOfTheirTickets) {
     EXPECT_EQ(served(), expected);
 }
 
-TEST_P(Line, AKilledWaiterIsSkippedWhenItsTicketHasRunOut) {
+// On a store in files it is skipped at once: dead_process_test.
+TEST_P(LineInAServer, AKilledWaiterIsSkippedWhenItsTicketHasRunOut) {
     Process victim = waiter("victim", 2s);
     Process next = waiter("next");
     victim.send(SIGKILL);
@@ -106,9 +109,10 @@ TEST_P(Line, AWaiterThatIsToldToStopLeavesTheLineAtOnce) {
     }
 }
 
-TEST_P(Line, WhoLeavesWithoutKnowingThatTheLockIsItsOwnHandsItOn) {
-    // A stopped process is first, so it holds the lock and does not know it until it goes.
-    Process leaving = command({"run"});
+TEST_P(Line, AWaiterThatLeavesWithoutKnowingThatTheLockIsItsOwnHandsItOn) {
+    // A stopped process is first, so it holds the lock and does not know it until it goes. Not `run`, which is two
+    // processes: stopping the one that was started does not stop the waiter.
+    Process leaving = command({"acquire"});
     Process next = waiter("next");
     leaving.send(SIGSTOP);
     let_go();
@@ -119,6 +123,8 @@ TEST_P(Line, WhoLeavesWithoutKnowingThatTheLockIsItsOwnHandsItOn) {
     EXPECT_THAT(served(), testing::Contains("next"));
 }
 
+INSTANTIATE_TEST_SUITE_P(Stores, LineInAServer, testing::ValuesIn(server_schemes()),
+                         [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Stores, Line, testing::ValuesIn(shared_schemes()),
                          [](const auto& test) { return test.param; });
 

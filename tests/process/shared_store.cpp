@@ -30,6 +30,8 @@ std::string url_in(const std::filesystem::path& folder, const std::string& schem
 
 std::vector<std::string> file_schemes() { return {"file", "sqlite"}; }
 
+std::vector<std::string> server_schemes() { return {"postgres", "mysql", "redis", "etcd"}; }
+
 std::vector<std::string> shared_schemes() { return {"file", "sqlite", "postgres", "mysql", "redis", "etcd"}; }
 
 std::chrono::milliseconds resolution_of(const std::string& scheme) {

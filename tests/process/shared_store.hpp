@@ -11,12 +11,15 @@
 
 namespace holdfast::tests {
 
-/// Where a store of `scheme` lives in `folder`, with every promise of durability switched on. For a server: under
-/// the folder's name. Who forks calls it before, because the first call may start the server.
+/// Where a store of `scheme` lives in `folder`, with every promise of durability switched on. For a server: under the
+/// folder's name. Call it before a fork, because the first call may start the server.
 [[nodiscard]] std::string url_in(const std::filesystem::path& folder, const std::string& scheme);
 
 /// The stores that live in files.
 [[nodiscard]] std::vector<std::string> file_schemes();
+
+/// The stores that live in a server.
+[[nodiscard]] std::vector<std::string> server_schemes();
 
 /// The stores of this build that processes can share.
 [[nodiscard]] std::vector<std::string> shared_schemes();

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Waits until strace has written that the program was stopped, and returns whom to wake.
+/// Waits until strace has written that the program was stopped, and returns the pid to continue.
 pid_t wait_until_stopped(const std::filesystem::path& log) {
     const std::regex stopped(R"((\d+) +--- stopped by SIGSTOP ---)");
     for (int tries = 0; tries < 3000; ++tries) {

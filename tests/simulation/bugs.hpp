@@ -6,7 +6,7 @@ namespace holdfast::simulation {
 enum class Bug {
     none,
     deadline_from_reply,   ///< A holder counts its lease from when the answer arrived.
-    renew_unchecked,       ///< The store renews for whoever asks.
+    renew_unchecked,       ///< The store renews for any caller.
     unknown_extends,       ///< A renewal without an answer counts as one.
     no_seal,               ///< A new holder reads before the resource knows its token.
     no_fence,              ///< The resource accepts every token.

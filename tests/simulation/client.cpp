@@ -166,7 +166,7 @@ void Client::renewed(Boottime sent_at, const std::optional<Reply>& reply) {
 }
 
 void Client::use_register(const Action& operation, const Action& then) {
-    // Messages may come twice; whoever waits for an answer goes on once.
+    // Messages may arrive twice; a client that waits for an answer continues once.
     auto answered = std::make_shared<bool>(false);
     const auto once = [answered, then] {
         if (std::exchange(*answered, true)) return;

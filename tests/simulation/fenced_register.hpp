@@ -10,7 +10,7 @@ namespace holdfast::simulation {
 /// follows from an older version has lost an update.
 class FencedRegister {
 public:
-    /// Who comes, with what.
+    /// A write or seal that arrives, with its token.
     struct Pass {
         LockId lock_id{};
         FencingToken token{};

@@ -13,7 +13,7 @@ namespace holdfast::simulation {
 /// By whose clock a store judges.
 enum class ClockKind {
     host,    ///< As files and SQLite: a step of the wall clock is noticed and made good.
-    server,  ///< As a server: its clock is believed, and whoever moves it moves every deadline.
+    server,  ///< As a server: its clock is trusted, and moving it moves every deadline.
 };
 
 /// One lock. The protocol and the byte form are the real ones; disk and clock are not.

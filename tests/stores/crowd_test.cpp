@@ -1,4 +1,4 @@
-// Goal: a crowd that waits for one lock in a server does not run to it at every change: only who is next is woken.
+// Goal: a crowd that waits for one lock in a server does not run to it at every change: only the next waiter is woken.
 // Method: as in tests/client/many_waiters_test.cpp, with fewer, because each of them is a connection.
 
 #include "support/crowd.hpp"
@@ -21,7 +21,8 @@ TEST_P(Crowd, CostsAtMostTwoWakeUpsForEachGrant) {
     expect_few_wake_ups(*must(open_store(place.url())), scaled(100), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, Crowd, testing::Values("redis", "etcd"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Servers, Crowd, testing::ValuesIn(server_kinds()),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace holdfast::tests

@@ -1,6 +1,7 @@
 // Goal: a store in a server whose keys were removed by hand is not taken for one that nobody has used. Method: the
 // server's own commands, behind the store's back; one host's stores are in tests/cli.
 #include "client/verify.hpp"
+#include "holdfast/hold.hpp"
 #include "holdfast/open.hpp"
 #include "support/etcd_by_hand.hpp"
 #include "support/matchers.hpp"
@@ -14,6 +15,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <future>
 #include <latch>
 #include <thread>
 
@@ -59,6 +61,15 @@ protected:
         }
         for (const std::string& key : keys())
             if (key != "{" + name_ + "}:store" && key != name_ + "/meta" && key != name_ + "/used") remove(key);
+    }
+    /// Also what says whose store it is.
+    void remove_everything() const {
+        if (is("postgres"))
+            run("DROP SCHEMA " + name_ + " CASCADE");
+        else if (is("mysql"))
+            for (const char* name : {"locks", "queue", "audit", "meta"}) run("DROP TABLE " + table(name));
+        else
+            for (const std::string& key : keys()) remove(key);
     }
     /// As a version leaves it that knows of no mark.
     void unmark() const {
@@ -118,6 +129,25 @@ TEST_P(EmptiedStore, IsNotOneThatWasOnlyCreatedAndLookedAt) {
 }
 
 // Nobody says of its locks that they are missing, and it learns to know it.
+// Long before the lease would run out, or be renewed.
+TEST_P(EmptiedStore, IsHeardOfByWhoeverHoldsALockInIt) {
+    for (const bool everything : {false, true}) {
+        SCOPED_TRACE(everything ? "removed" : "emptied");
+        const auto store = open();
+        HoldOptions options;
+        options.ttl = lasting(1h);
+        std::promise<void> lost;
+        options.observer = [&](const HoldEvent& event) {
+            if (event.kind == HoldEventKind::lost) lost.set_value();
+        };
+        const Hold held = must(hold(*store, lock("x"), options));
+        everything ? remove_everything() : empty();
+        ASSERT_EQ(lost.get_future().wait_for(60s), std::future_status::ready);
+        EXPECT_EQ(held.loss()->code, Errc::lock_not_held);
+        EXPECT_THAT(held.loss()->message, testing::HasSubstr("the store knows nothing of the lease on x"));
+    }
+}
+
 TEST_P(EmptiedStore, OfAVersionWithoutMarkGetsItWithTheNextNewLock) {
     const Acquire alice = by_alice(lock("x"), 1h);
     must(open()->apply_one(alice, soon()));

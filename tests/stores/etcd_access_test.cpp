@@ -6,6 +6,7 @@
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 #include "support/servers/kinds.hpp"
+#include "support/variable.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -46,6 +47,16 @@ TEST_F(EtcdAccess, AUserThatIsAllowedToUsesTheStoreAlsoAfterTheServerForgotWhoIt
         EXPECT_TRUE(finding.ok) << finding.name << ": " << finding.detail;
 }
 
+// libcurl would ask it otherwise, also with the password.
+TEST_F(EtcdAccess, NoProxyOfTheEnvironmentIsAsked) {
+    // Nobody listens there.
+    const Variable one("http_proxy", "http://127.0.0.1:1");
+    const Variable two("https_proxy", "http://127.0.0.1:1");
+    const Variable three("ALL_PROXY", "http://127.0.0.1:1");
+    const auto store = must(open_store(good_url()));
+    EXPECT_THAT(store->apply_one(by_alice(lock("x")), patient()), Granted());
+}
+
 // Every key that a transaction names must be one of those that the role is about, whether it comes to that or not.
 TEST_F(EtcdAccess, ARoleForThePrefixIsEnoughForEverything) {
     const auto store = must(open_store(good_url()));
@@ -60,7 +71,7 @@ TEST_F(EtcdAccess, ARoleForThePrefixIsEnoughForEverything) {
     EXPECT_THAT(store->apply_one(release(alice), patient()), Granted());
 }
 
-TEST_F(EtcdAccess, WhoIsNotAllowedToIsToldWithoutASecret) {
+TEST_F(EtcdAccess, ARefusedUserIsToldSoWithoutASecret) {
     const std::string other = url(server_user_name, "wrong-" + std::string(server_password), "locks");
     const std::string elsewhere = url(server_user_name, server_password, "elsewhere");
     const std::string nobody = fmt::format("etcd://127.0.0.1:{}/locks", server_->port());

@@ -56,7 +56,7 @@ TEST_F(EtcdKeys, ARecordThatSomebodyRemovedIsNotAFreeLock) {
     EXPECT_THAT(store->apply_one(by_bob(lock("x/1")), patient()), Granted()) << "another lock, with a similar name";
 }
 
-TEST_F(EtcdKeys, AStoreThatIsGoneIsNotMadeAgainByWhoeverUsedIt) {
+TEST_F(EtcdKeys, AStoreThatIsGoneIsNotMadeAgainByItsUsers) {
     const auto store = open();
     must(store->apply_one(by_alice(lock("x")), patient()));
     by_hand_.remove_all(prefix_ + "/");
@@ -73,7 +73,7 @@ TEST_F(EtcdKeys, LocksWithoutTheKeyThatSaysWhatTheyAreAreNotTakenOver) {
 }
 
 TEST_F(EtcdKeys, AForeignOrNewerFormatIsRefused) {
-    for (const char* meta : {"holdfast 2 whatever", "something else", "holdfast 1 not-an-id", ""}) {
+    for (const char* meta : {"holdfast 3 whatever", "something else", "holdfast 1 not-an-id", ""}) {
         by_hand_.put(prefix_ + "/meta", meta);
         EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported)) << meta;
     }
@@ -143,7 +143,7 @@ TEST_F(EtcdKeys, WaitersGetTheirTurnsInTheOrderOfTheirArrivalWhereverTheyStand) 
 }
 
 // A store remembers how it left a lock, and then writes without reading first.
-TEST_F(EtcdKeys, WhatAStoreRemembersDoesNotLetItPassThoseWhoCameMeanwhile) {
+TEST_F(EtcdKeys, ACachedQueueDoesNotLetACallerPassNewWaiters) {
     const auto mine = open();
     const auto theirs = open();
     const Acquire alice = by_alice(lock("x"));
@@ -168,8 +168,8 @@ TEST_F(EtcdKeys, WhatAStoreRemembersDoesNotLetItPassThoseWhoCameMeanwhile) {
         Granted());
 }
 
-// Who has met nothing but new locks does not look any more before it takes the next.
-TEST_F(EtcdKeys, ALockThatIsTakenForNewIsNotTakenFromThoseWhoWereThere) {
+// After several new locks a client takes the next one without reading first.
+TEST_F(EtcdKeys, ALockThatIsPredictedToBeNewIsNotTakenFromItsHolder) {
     const auto mine = open();
     const auto theirs = open();
     int count = 0;

@@ -28,7 +28,7 @@ std::string bytes(std::string_view hex) {
     return out;
 }
 
-// Whoever takes an answer for a success believes that it was granted what another has.
+// A client that takes such an answer for a success believes that it holds another client's lock.
 TEST(EtcdMessages, ATransactionThatFailedDoesNotSaySo) {
     const TxnAnswer failed =
         must(read_txn(bytes("0a04 18ea8201 1a20 0a1e 0a0418ea8201 1214 0a056361702f61 10ea8201 18ea8201 2001 2a0131 "
@@ -104,7 +104,7 @@ TEST(EtcdMessages, AnAnswerThatIsCutOffAnywhereIsNone) {
     EXPECT_FALSE(read_txn(bytes("0a ffffffffffffffffffff01"))) << "a length beyond all numbers";
 }
 
-// Whoever looks for a type misses every change that is not a deletion, and sleeps on.
+// A reader that expects a type misses every change that is not a deletion, and sleeps on.
 TEST(EtcdMessages, AChangeHasNoTypeInAWatch) {
     const WatchNews changed = read_news(bytes("0a04 18eb8201 5a16 1214 0a056361702f77 10eb8201 18eb8201 2001 2a0131"));
     EXPECT_FALSE(changed.over);
@@ -125,16 +125,19 @@ TEST(EtcdMessages, AWatchFromAForgottenRevisionIsOver) {
     EXPECT_TRUE(read_news(bytes("0a02 2002 2803")).over);
     EXPECT_TRUE(read_news(bytes("0a02 2002 2001")).over);
     EXPECT_TRUE(read_news("no message").over);
-    const WatchNews began = read_news(bytes("0a04 18ea8201 1801"));
+    EXPECT_LT(read_news("no message").id, 0);
+    const WatchNews began = read_news(bytes("0a04 18ea8201 1003 1801"));
     EXPECT_TRUE(began.created);
+    EXPECT_EQ(began.id, 3);
     EXPECT_EQ(began.revision, 16746);
     EXPECT_FALSE(began.over);
 }
 
 // The filter's number is 0, which would be left out by itself.
 TEST(EtcdMessages, AWatchForDeletionsSaysSo) {
-    EXPECT_EQ(watch_message("a", true), bytes("0a06 0a0161 2a0100"));
-    EXPECT_EQ(watch_message("a", false), bytes("0a03 0a0161"));
+    EXPECT_EQ(watch_message(3, "a", true), bytes("0a08 0a0161 2a0100 3803"));
+    EXPECT_EQ(watch_message(3, "a", false), bytes("0a05 0a0161 3803"));
+    EXPECT_EQ(cancel_message(3), bytes("1202 0803"));
 }
 
 TEST(EtcdMessages, WhatANodeSaysOfItselfIsUnderstood) {

@@ -1,6 +1,6 @@
-// Goal: audit events that are removed make nobody believe what is not so: neither who asks a second time because no
-// answer came, nor who reads the log meanwhile, nor who goes by what it remembers. Method: a proxy before a real etcd,
-// and a second store that prunes while the first one waits for an answer.
+// Goal: pruned audit events mislead no client: neither one that repeats a request after a lost answer, nor one that
+// reads the log meanwhile, nor one that predicts from its cache. Method: a proxy before a real etcd, and a second store
+// that prunes while the first one waits for an answer.
 
 #include "holdfast/open.hpp"
 #include "support/etcd_by_hand.hpp"

@@ -106,8 +106,8 @@ TEST_F(EtcdTls, AHostElsewhereIsAskedInPlainOnlyIfTheUserSaysSo) {
         << "one of them is elsewhere";
 }
 
-// A leader that was stopped and goes on revokes leases that were kept alive all the time: 3 of 32 times. Who has none
-// loses none.
+// A leader that was stopped and goes on revokes leases that were kept alive all the time: 3 of 32 times. A client that
+// has none loses none.
 TEST(EtcdLeases, NoKeyIsBoundToOne) {
     const auto server = start_etcd_server();
     const EtcdByHand by_hand(server->port());

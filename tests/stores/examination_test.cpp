@@ -10,6 +10,7 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,6 +120,35 @@ TEST_P(Examination, FindsThatThisUserMayNotWrite) {
         fs::permissions(entry.path(), fs::perms::owner_all);
     if (exit == Exit{.status = cannot_change}) GTEST_SKIP() << not_here << "root cannot become another user";
     EXPECT_EQ(exit, Exit{.status = 0});
+}
+
+/// A store of ours that nobody else may read, seen by another user.
+TEST_P(Examination, OfAStoreThatThisUserMayNotReadIsDenied) {
+    create();
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+        fs::permissions(entry.path(), entry.is_directory() ? fs::perms{0711} : fs::perms{0600});
+    for (const fs::path& path : {folder_.path(), folder()}) fs::permissions(path, fs::perms{0711});
+    std::string message;
+    const std::string answer = folder_.path() / "answer";
+    std::ofstream(answer).close();
+    fs::permissions(answer, fs::perms{0666});
+    constexpr int cannot_change = 77;
+    Process child = Process::fork([&] {
+        constexpr uid_t nobody = 65534;
+        if (geteuid() != 0) return cannot_change;
+        if (setresgid(nobody, nobody, nobody) != 0 || setresuid(nobody, nobody, nobody) != 0) return cannot_change;
+        const auto store = open_store(url());
+        const auto status = store ? (*store)->inspect(lock("x"), Deadline::never()) : std::unexpected(store.error());
+        if (status) return 1;
+        std::ofstream(answer) << status.error().message;
+        return status.error().code == Errc::denied ? 0 : 2;
+    });
+    const Exit exit = child.wait();
+    if (exit == Exit{.status = cannot_change}) GTEST_SKIP() << not_here << "root cannot become another user";
+    std::ifstream in(answer);
+    std::getline(in, message);
+    EXPECT_EQ(exit, Exit{.status = 0}) << message;
+    EXPECT_THAT(message, testing::HasSubstr("Permission denied"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, Examination, testing::Values("file", "sqlite"),

@@ -57,6 +57,7 @@ public:
         return manual.boottime();
     }
     [[nodiscard]] std::string boot_id() const override { return manual.boot_id(); }
+    [[nodiscard]] std::optional<Instant> judges() const override { return manual.judges(); }
 
     ManualClock manual;
     std::function<void()> on_look{};

@@ -199,13 +199,13 @@ TEST_F(FileFolder, AStoreThatLostItsFormatFileIsNotMadeAnew) {
 
 TEST_F(FileFolder, ANewerFormatIsRefused) {
     ASSERT_TRUE(open()->apply({}, Deadline::never()));
-    // As version 2 would write it, with the right checksum for `format 2` and this store_id.
+    // As version 3 would write it, with the right checksum for `format 3` and this store_id.
     write_file(dir() / "format",
-               "holdfast file store\nformat 2\nstore_id 00000000-0000-4000-8000-000000000000\ncrc32c f061bfaf\n");
+               "holdfast file store\nformat 3\nstore_id 00000000-0000-4000-8000-000000000000\ncrc32c ec48a2ab\n");
     EXPECT_EQ(try_open(clock_).error().code, Errc::format_unsupported);
-    // One bit of version 1 has flipped: no newer Holdfast could read that.
+    // One bit of version 2 has flipped: no newer Holdfast could read that.
     write_file(dir() / "format",
-               "holdfast file store\nformat 3\nstore_id 00000000-0000-4000-8000-000000000000\ncrc32c f061bfaf\n");
+               "holdfast file store\nformat 6\nstore_id 00000000-0000-4000-8000-000000000000\ncrc32c f061bfaf\n");
     EXPECT_EQ(try_open(clock_).error().code, Errc::record_corrupt);
 }
 

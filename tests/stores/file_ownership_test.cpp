@@ -68,7 +68,7 @@ TEST_F(FileOwnership, WhateverBelongsToAnotherUserIsRefused) {
     fill();
     for (const fs::path& path : everything()) {
         ASSERT_EQ(chown(path.c_str(), stranger, stranger), 0);
-        // Who leaves the queue looks at the ticket in it, too.
+        // Leaving the queue checks the ticket in it, too.
         expect_refused(path, failure(Release{holder_.name, holder_.as}));
         ASSERT_EQ(chown(path.c_str(), 0, 0), 0);
     }
@@ -188,11 +188,11 @@ TEST_F(FileOwnership, ACopyMadeOfLinksIsAnotherStoreAndSpoilsNothing) {
 TEST_F(FileOwnership, BellsAreNotHungInAFolderOfAnotherUserNorBehindALink) {
     fill();
     const base::Doorbells bells((folder_of("x") / "bells").string());
-    ASSERT_TRUE(bells.hang(holder_.as.lock_id));
+    ASSERT_TRUE(base::Doorbell().hang(bells, holder_.as.lock_id));
     fs::remove_all(folder_of("x") / "bells");
     fs::create_directory(root() / "elsewhere");
     fs::create_directory_symlink(root() / "elsewhere", folder_of("x") / "bells");
-    EXPECT_FALSE(bells.hang(holder_.as.lock_id));
+    EXPECT_FALSE(base::Doorbell().hang(bells, holder_.as.lock_id));
     EXPECT_TRUE(fs::is_empty(root() / "elsewhere"));
 }
 

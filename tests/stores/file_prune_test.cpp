@@ -180,7 +180,7 @@ TEST_F(FilePrune, ACrashBeforeTheOldFilesAreRemovedLeavesWhatNobodySees) {
     expect_whole();
 }
 
-TEST_F(FilePrune, WhoReadTheRecordBeforeReadsTheLogThatIsThereNow) {
+TEST_F(FilePrune, AReaderThatReadTheRecordBeforeReadsTheLogThatIsThereNow) {
     use(1100);
     const auto dir_now = Folder::open((dir() / "locks").string(), Sync::off);
     ASSERT_TRUE(dir_now && *dir_now);

@@ -56,7 +56,7 @@ TEST_F(FileQueue, ATicketUnderItsOldAndItsNewNameIsOneAndLastsAsLongAsTheNewOneS
     EXPECT_EQ(owner(), first.as.lock_id);
 }
 
-TEST_F(FileQueue, WhoComesAfterTheDeathOfTheLastIsBehindTheOthers) {
+TEST_F(FileQueue, ATicketAfterTheDeathOfTheLastIsBehindTheOthers) {
     const Acquire first = waiting(30s);
     static_cast<void>(waiting(1s));
     clock_.advance(2s);

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-/// A right that is given back, because the folder of the test is removed by whoever runs it.
+/// Restores a right at its end, so that the user of the test can remove its folder.
 class WithMode {
 public:
     WithMode(fs::path path, mode_t mode) : path_(std::move(path)), before_(fs::status(path_).permissions()) {

@@ -1,12 +1,14 @@
-// Goal: threads and processes that use one store at once exclude each other and wake each other.
-// Method: real threads and processes on the host's clock; each counts who else believes to hold.
+// Goal: threads and processes that use one store at once exclude each other and wake each other. Method: real threads
+// and processes on the host's clock; each counts the other processes that believe to hold the lock.
 
 #include "file_fixture.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
+#include <utility>
 
 namespace holdfast::stores::file {
 namespace {
@@ -61,6 +63,28 @@ protected:
 
     Shared* shared_ = nullptr;
 };
+
+// A process can be stopped between its look at the clock and its write, while readers go on.
+TEST_F(FileSharing, AnEventThatIsWrittenLateIsReadByThoseThatWereFurther) {
+    WatchedClock slow_clock;
+    const ManualClock later(slow_clock.manual.wall() + 1s);
+    auto slow = try_open(slow_clock);
+    auto other = try_open(later);
+    ASSERT_TRUE(slow && other);
+    static_cast<void>(granted(**other, acquire_of("x", Credentials::random())));
+    Result<EventCursor> end = EventCursor{};
+    slow_clock.on_wall = [&, is_first = true]() mutable {
+        if (!std::exchange(is_first, false)) return;
+        static_cast<void>(granted(**other, acquire_of("y", Credentials::random())));
+        end = (*other)->end_of_events(Deadline::never());
+    };
+    static_cast<void>(granted(**slow, acquire_of("late", Credentials::random())));
+    ASSERT_TRUE(end);
+    const auto page = (*other)->events(*end, 100, Deadline::never());
+    ASSERT_TRUE(page);
+    EXPECT_TRUE(
+        std::ranges::any_of(page->events, [](const AuditEvent& event) { return event.name == lock_name("late"); }));
+}
 
 TEST_F(FileSharing, ThreadsOfOneProcessExcludeEachOther) {
     {
@@ -127,7 +151,7 @@ bool wakes(Store& store, const Watch& watch, const Change& change) {
     return !deadline.passed(host_clock());
 }
 
-TEST_F(FileSharing, AReleaseWakesWhoWatchesWithoutATicket) {
+TEST_F(FileSharing, AReleaseWakesAWatchWithoutATicket) {
     const auto store = std::move(*try_open(host_clock()));
     const auto as = Credentials::random();
     const auto seq = granted(*store, acquire_of("x", as)).lock.seq;
@@ -144,11 +168,11 @@ TEST_F(FileSharing, AReleaseWakesTheFirstInLine) {
     EXPECT_EQ(refused(*store, waiting), Errc::lock_conflict);
     EXPECT_TRUE(wakes(*store, {lock_name("x"), seq, waiting.as.lock_id},
                       [&] { static_cast<void>(granted(*store, Release{lock_name("x"), as})); }));
-    // The call stands until the waiter asks again: who waits now does not sleep.
+    // The ring stays until the waiter asks again: a waiter that begins to wait now does not sleep.
     EXPECT_TRUE(wakes(*store, {lock_name("x"), seq, waiting.as.lock_id}, [] {}));
 }
 
-TEST_F(FileSharing, TheFirstUseOfALockWakesWhoWatchesIt) {
+TEST_F(FileSharing, TheFirstUseOfALockWakesItsWatches) {
     const auto store = std::move(*try_open(host_clock()));
     EXPECT_TRUE(wakes(*store, {lock_name("x"), 0},
                       [&] { static_cast<void>(granted(*store, acquire_of("x", Credentials::random()))); }));

@@ -1,6 +1,6 @@
-// Goal: a connection that was reset while nobody used it is replaced, and who calls next notices nothing. Firewalls and
-// load balancers forget connections that idle, and so do servers. Method: a proxy resets all of them between two calls,
-// so that already the first thing that is said on one fails.
+// Goal: a connection that was reset while idle is replaced, and the next caller notices nothing. Firewalls and load
+// balancers forget connections that idle, and so do servers. Method: a proxy resets all of them between two calls, so
+// that already the first thing that is said on one fails.
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"

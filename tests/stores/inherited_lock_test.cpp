@@ -1,8 +1,7 @@
 // Goal: the short locks on files that a store takes go with the process that took them, also when a command that it has
-// started lives on; and they do not go before. Such a lock belongs to the open file: whoever inherits that keeps it
-// locked, and whoever closes another one frees nothing.
-// Method: a process is killed inside the critical section, and leaves a command behind; or it opens and closes there
-// what it has locked.
+// started lives on; and they do not go before. Such a lock belongs to the open file: a process that inherits the file
+// keeps it locked, and closing another open file of the same name frees nothing. Method: a process is killed inside the
+// critical section, and leaves a command behind; or it opens and closes there what it has locked.
 #include "base/fd.hpp"
 #include "base/file_lock.hpp"
 #include "holdfast/open.hpp"
@@ -149,7 +148,7 @@ TEST_F(LockOfAClosedFile, OfASqliteStoreKeepsOthersOut) {
     Process inside = Process::fork([&] {
         const auto store = must(open_store(sqlite_url()));
         must(store->apply({}, soon()));
-        // Whoever changes a lock now stays in the gate, as long as another program writes.
+        // A process that changes a lock now stays in the gate, as long as another program writes.
         ByHand other(database());
         if (other.execute("BEGIN IMMEDIATE") != SQLITE_OK) return 1;
         std::thread changing([&] {

@@ -1,5 +1,6 @@
 // Goal: what a server did is done once, although its answer never came. Method: a proxy stands before the server and
-// drops an answer when the change is there, or any message of any request; who repeats the same request finds out.
+// drops an answer when the change is there, or any message of any request; repeating the same request shows what
+// happened.
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
@@ -85,7 +86,7 @@ TEST_P(LostReply, TogetherWithItsServerLeavesTheOutcomeUnknown) {
         must(store_->inspect(name_, soon()));
         proxy_.arrange_when([&] { return status().state == LockState::held; }, Fate::lose_server);
         const Reply reply = store_->apply_one(mine, Deadline::in(host_clock(), 300ms));
-        // Whoever left before it was answered has left no connection whose answer could be lost still.
+        // A client that left before its answer has left no connection whose answer could still be lost.
         proxy_.reset();
         if (!proxy_.has_happened()) {
             proxy_.arrange_nothing();
@@ -170,7 +171,7 @@ TEST_P(LostReply, ThatNeverComesEndsTheCallAtItsDeadlineAndIsFoundOutLater) {
 
 // A store that has just given the lock back decides by what it remembers, and has to find out afterwards whether that
 // was so. What it decided is no answer when somebody else has changed the lock meanwhile.
-TEST_P(LostReply, OfWhoRemembersTheLockIsNoGrantOfWhatAnotherHas) {
+TEST_P(LostReply, WithACachedLockIsNoGrantOfWhatAnotherHolds) {
     std::mt19937_64 random(seed_of("lost with a competitor/" + GetParam()));
     const auto rest = [&](const Request& request) {
         proxy_.arrange(1 + random() % 2, random() % 2 == 0 ? Fate::lose_reply : Fate::lose_request);

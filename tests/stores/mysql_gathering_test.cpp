@@ -58,7 +58,7 @@ TEST_F(MysqlGathering, ARowThatSomebodyHasLockedHoldsUpItsOwnLockAlone) {
     std::atomic<int> failures = 0;
     for (int i = 0; i < 8; ++i)
         others.emplace_back([&, i] {
-            // Whoever waits for a row tries it six times, for a second each.
+            // A transaction that waits for a row tries six times, for a second each.
             const auto soon_enough = [] { return Deadline::in(host_clock(), 4s); };
             const Acquire mine = by_alice(lock("other " + std::to_string(i)));
             if (!store_->apply_one(mine, soon())) ++failures;
@@ -129,8 +129,8 @@ TEST_F(MysqlGathering, AServerThatKeepsNoStatementsTakesThemAsText) {
     shell_.run("SET GLOBAL max_prepared_stmt_count = DEFAULT");
 }
 
-// None of them has a row to lock, so it is the row that decides who was first.
-TEST_F(MysqlGathering, OfManyWhoUseALockForTheFirstTimeOneIsGrantedIt) {
+// None of them has a row to lock, so the insert of the row decides which one was first.
+TEST_F(MysqlGathering, OfManyFirstUsersOfALockOneIsGrantedIt) {
     constexpr int rounds = 40;
     must(store_->apply({}, soon()));
     std::atomic<int> granted = 0;
@@ -144,7 +144,7 @@ TEST_F(MysqlGathering, OfManyWhoUseALockForTheFirstTimeOneIsGrantedIt) {
     EXPECT_EQ(granted, rounds);
 }
 
-// Who waits for a lock that was never granted has a place in its queue, and so have all who come at the same time.
+// A waiter for a lock that was never granted has a place in its queue, and so have all that come at the same time.
 TEST_F(MysqlGathering, TheFirstTicketsOfANewLockHaveDifferentNumbers) {
     constexpr int rounds = 20;
     must(store_->apply_one(by_alice(lock("freeze")), soon()));

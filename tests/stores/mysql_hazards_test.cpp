@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class MysqlHazards : public testing::Test {
 protected:
-    /// One for all of these tests, and no others: they look at who waits in it.
+    /// One for all of these tests, and no others: they look at its waiting transactions.
     static void SetUpTestSuite() {
         server_ =
             start_mariadb_server({.arguments = {"--transaction-isolation=REPEATABLE-READ",
@@ -31,7 +31,7 @@ protected:
     [[nodiscard]] auto blocked(Work work) {
         auto result = std::async(std::launch::async, work);
         MysqlByHand observer(place_.database.port());
-        // The server shows the same picture again to whoever asks within 100 ms.
+        // The server shows the same state again within 100 ms.
         while (result.wait_for(150ms) != std::future_status::ready &&
                observer.value("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'") ==
                    "0")
@@ -66,7 +66,7 @@ TEST_F(MysqlHazards, TheClockIsReadAfterTheWaitForTheRow) {
     EXPECT_GE(bob.lock.lease->expires_at, freed + 10s);
 }
 
-// Error 1205 undoes one statement and leaves the transaction open. Whoever goes on commits the rest of it.
+// Error 1205 undoes one statement and leaves the transaction open. A client that continues commits the rest of it.
 TEST_F(MysqlHazards, ALockWaitThatTimesOutLeavesNothingHalfDone) {
     must(store_->apply({}, MysqlPlace::soon()));
     shell_.run("START TRANSACTION");
@@ -81,7 +81,8 @@ TEST_F(MysqlHazards, ALockWaitThatTimesOutLeavesNothingHalfDone) {
     EXPECT_THAT(apply(by_bob(lock("x"))), Granted());
 }
 
-// The server ends one of two who wait for each other. Everything of it is undone, so nobody needs to hear of it.
+// The server rolls one of two transactions back that wait for each other. It can be repeated, so the caller need not be
+// told.
 TEST_F(MysqlHazards, ADeadlockIsRepeated) {
     for (const char* name : {"a", "b"}) must(apply(by_alice(lock(name), 1h)));
     shell_.run("CREATE TABLE weight (id INT PRIMARY KEY, x INT) ENGINE = InnoDB");
@@ -246,7 +247,7 @@ TEST_F(MysqlHazards, ACreationThatStoppedHalfWayIsFinished) {
 
 TEST_F(MysqlHazards, ANewerFormatAndALostIdentityAreRefused) {
     must(apply(by_alice(lock("x"))));
-    shell_.run("UPDATE holdfast_meta SET format = 3");
+    shell_.run("UPDATE holdfast_meta SET format = 4");
     EXPECT_THAT(open_store(place_.database.url()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(apply(by_bob(lock("y"))), RefusedWith(Errc::format_unsupported));
     shell_.run("DELETE FROM holdfast_meta");

@@ -1,20 +1,16 @@
 // Goal: a change that is decided before the lock was read is right, or is not made. Method: what was guessed is altered
-// behind the store's back. Which way a change went shows in the server's log of statements. One lock is written as
-// text, and many with statements that the server keeps, so everything is done both ways.
+// behind the store's back. Which way a change went shows in the server's log of statements.
 #include "stores/mysql_fixture.hpp"
 #include "support/servers/clock.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace holdfast::tests {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Locks beside the one that matters.
-class MysqlOptimistic : public testing::TestWithParam<int> {
+class MysqlOptimistic : public testing::Test {
 protected:
     static void SetUpTestSuite() {
         server_ = start_mariadb_server(
@@ -32,14 +28,7 @@ protected:
     /// After its first change it knows the server's clock, and guesses.
     MysqlOptimistic() { must(store_->apply_one(by_alice(lock("first")), soon())); }
 
-    /// The request, first in a batch with others that are about new locks.
-    Reply apply(Request request) {
-        std::vector<Request> requests{std::move(request)};
-        for (int i = 0; i < GetParam(); ++i) requests.emplace_back(by_alice(lock(fmt::format("other {}", ++others_))));
-        auto replies = must(store_->apply(requests, soon()));
-        EXPECT_THAT(std::span(replies).subspan(1), testing::Each(Granted()));
-        return std::move(replies.front());
-    }
+    Reply apply(const Request& request) { return store_->apply_one(request, soon()); }
     [[nodiscard]] bool is_guessed(const Request& request) {
         const std::string before = shell_.value(count_reads);
         must(apply(request));
@@ -53,13 +42,11 @@ protected:
     const std::unique_ptr<Store> store_ = place_.open();
 
 private:
-    int others_ = 0;
     inline static std::unique_ptr<Server> server_{};
 };
-INSTANTIATE_TEST_SUITE_P(Beside, MysqlOptimistic, testing::Values(0, 8));
 
 // A guess comes too late on a machine that is busy, and then the lock is read. So: sooner or later.
-TEST_P(MysqlOptimistic, ALockThatNobodyElseUsesIsNotReadBeforeItIsChanged) {
+TEST_F(MysqlOptimistic, ALockThatNobodyElseUsesIsNotReadBeforeItIsChanged) {
     int acquired = 0;
     int renewed = 0;
     int released = 0;
@@ -76,7 +63,7 @@ TEST_P(MysqlOptimistic, ALockThatNobodyElseUsesIsNotReadBeforeItIsChanged) {
     }
 }
 
-TEST_P(MysqlOptimistic, WhatSomebodyElseDidMeanwhileCounts) {
+TEST_F(MysqlOptimistic, WhatSomebodyElseDidMeanwhileCounts) {
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
     const auto other = place_.open();
@@ -90,7 +77,7 @@ TEST_P(MysqlOptimistic, WhatSomebodyElseDidMeanwhileCounts) {
 }
 
 // Others come between two changes by the same object: the queue decides, and not what it remembers.
-TEST_P(MysqlOptimistic, NobodyPassesTheQueue) {
+TEST_F(MysqlOptimistic, NobodyPassesTheQueue) {
     const auto other = place_.open();
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
@@ -102,7 +89,7 @@ TEST_P(MysqlOptimistic, NobodyPassesTheQueue) {
     EXPECT_THAT(other->apply_one(waiting, soon()), Granted());
 }
 
-TEST_P(MysqlOptimistic, ARowThatWasDamagedMeanwhileBlocksItsLock) {
+TEST_F(MysqlOptimistic, ARowThatWasDamagedMeanwhileBlocksItsLock) {
     for (const std::string change : {"token = token + 1", "lock_id = UUID()", "seq = seq + 1",
                                      "data = INSERT(data, 31, 1, CHAR(ASCII(SUBSTR(data, 31, 1)) ^ 1))"}) {
         const Acquire mine = by_alice(lock(change));
@@ -114,7 +101,7 @@ TEST_P(MysqlOptimistic, ARowThatWasDamagedMeanwhileBlocksItsLock) {
 }
 
 // The oldest events are gone, so the new lock's first event would not meet one with its number.
-TEST_P(MysqlOptimistic, ALockThatLostItsRowIsNotNew) {
+TEST_F(MysqlOptimistic, ALockThatLostItsRowIsNotNew) {
     const auto other = place_.open();
     const Acquire old = by_bob(lock("x"));
     must(other->apply_one(old, soon()));
@@ -125,20 +112,20 @@ TEST_P(MysqlOptimistic, ALockThatLostItsRowIsNotNew) {
 }
 
 // A row that was made ready for a lock is in the way of a guess, and of nothing else.
-TEST_P(MysqlOptimistic, ARowWithoutARecordIsALockThatWasNeverUsed) {
+TEST_F(MysqlOptimistic, ARowWithoutARecordIsALockThatWasNeverUsed) {
     shell_.run("INSERT INTO holdfast_locks (name) VALUES ('x')");
     EXPECT_THAT(apply(by_alice(lock("x"))), Granted());
 }
 
 // Only the server's clock says whether a lease has run out.
-TEST_P(MysqlOptimistic, ALeaseThatHasRunOutAtTheServerIsNotRenewed) {
+TEST_F(MysqlOptimistic, ALeaseThatHasRunOutAtTheServerIsNotRenewed) {
     const Acquire mine = by_alice(lock("x"), 30s);
     must(apply(mine));
     clock().step(1h);
     EXPECT_THAT(apply(renewal(mine)), RefusedWith(Errc::lock_expired));
 }
 
-TEST_P(MysqlOptimistic, NothingIsWrittenToAServerThatHasBecomeReadOnly) {
+TEST_F(MysqlOptimistic, NothingIsWrittenToAServerThatHasBecomeReadOnly) {
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
     shell_.run("SET GLOBAL read_only = 1");
@@ -148,8 +135,8 @@ TEST_P(MysqlOptimistic, NothingIsWrittenToAServerThatHasBecomeReadOnly) {
     EXPECT_EQ(must(store_->inspect(mine.name, soon())).state, LockState::held);
 }
 
-// A connection that begins its transactions without being told to has to end them, too.
-TEST_P(MysqlOptimistic, WhoOnlyLooksLeavesTheTablesToOthers) {
+// A transaction that was left open would keep everybody from altering its tables.
+TEST_F(MysqlOptimistic, ALookLeavesTheTablesToOthers) {
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
     EXPECT_THAT(apply(by_bob(mine.name)), RefusedWith(Errc::lock_conflict));

@@ -1,5 +1,5 @@
-// Goal: removing audit events is in nobody's way, hides no damage, and is refused as a whole to whoever may not do it.
-// Method: a SQL shell beside the store holds rows, stops a DELETE half-way, or takes rights away, on a real server.
+// Goal: removing audit events blocks no other client, hides no damage, and is refused as a whole without the right to
+// it. Method: a SQL shell beside the store holds rows, stops a DELETE half-way, or takes rights away, on a real server.
 #include "stores/mysql_fixture.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ using testing::ElementsAre;
 
 class MysqlPrune : public testing::Test {
 protected:
-    /// One for all of these tests, and no others: they look at who waits in it. It has the default that locks gaps.
+    /// One for all of these tests, and no others: they look at its waiting transactions. It has the default that locks
+    /// gaps.
     static void SetUpTestSuite() {
         server_ = start_mariadb_server({.arguments = {"--transaction-isolation=REPEATABLE-READ"}});
     }
@@ -98,7 +99,7 @@ TEST_F(MysqlPrune, ManyLocksArePrunedAtOnce) {
 }
 
 // What a lock that looks new has of older events is all that tells that it was used, and its record is lost.
-TEST_F(MysqlPrune, ALockThatLostItsRecordIsNotANewOneForWhoPrunesIt) {
+TEST_F(MysqlPrune, ALockThatLostItsRecordIsNotANewOneForAPrune) {
     with_events(lock("x"), 1);
     shell_.run("DELETE FROM holdfast_locks");
     const Acquire bob = by_bob(lock("x"), 1h);
@@ -106,7 +107,7 @@ TEST_F(MysqlPrune, ALockThatLostItsRecordIsNotANewOneForWhoPrunesIt) {
     EXPECT_EQ(shell_.value("SELECT COUNT(*) FROM holdfast_audit WHERE seq = 1"), "1");
 }
 
-TEST_F(MysqlPrune, WhoMayNotRemoveEventsIsToldSoAndSpoilsNothing) {
+TEST_F(MysqlPrune, AUserThatMayNotRemoveEventsIsToldSoAndSpoilsNothing) {
     const Acquire alice = with_events(lock("x"), 5);
     const std::string database = place_.database.name();
     shell_.run("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'plain'");

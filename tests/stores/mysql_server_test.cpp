@@ -1,11 +1,14 @@
 // Goal: the store says what its server promises, refuses the ones that promise nothing, tells no secrets, and outlives
 // a server that is stopped. Method: servers of this test's own.
 #include "stores/mysql_fixture.hpp"
+#include "support/temp_folder.hpp"
 
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <set>
 #include <sys/socket.h>
 #include <thread>
@@ -37,13 +40,31 @@ TEST(MysqlServer, AReadOnlyServerGrantsNothing) {
     must(store->apply_one(by_alice(lock("x")), MysqlPlace::soon()));
     place.shell.run("SET GLOBAL read_only = 1");
     // The user of this test may write to it all the same; the store must not.
-    EXPECT_THAT(open_store(place.database.url()), RefusedWith(Errc::store_unavailable));
+    const auto fresh = must(open_store(place.database.url()));
+    EXPECT_EQ(must(fresh->inspect(lock("x"), MysqlPlace::soon())).state, LockState::held);
+    EXPECT_EQ(must(fresh->list({}, MysqlPlace::soon())).size(), 1U);
+    EXPECT_EQ(must(fresh->history({}, MysqlPlace::soon())).size(), 1U);
+    EXPECT_TRUE(fresh->info().may_be_stale);
+    EXPECT_THAT(fresh->apply_one(by_bob(lock("y")), MysqlPlace::soon()), RefusedWith(Errc::store_unavailable));
     EXPECT_THAT(store->examine(MysqlPlace::soon()),
                 testing::Contains(testing::AllOf(testing::Field(&Finding::ok, false),
                                                  testing::Field(&Finding::detail, testing::HasSubstr("read-only")))))
         << "also through a store that was opened before";
     place.shell.run("SET GLOBAL read_only = 0");
-    EXPECT_THAT(open_store(place.database.url()), Granted());
+    EXPECT_THAT(fresh->apply_one(by_bob(lock("y")), MysqlPlace::soon()), Granted());
+    EXPECT_FALSE(fresh->info().may_be_stale);
+}
+
+// The driver could read one from the home folder, with another server and another user in it.
+TEST(MysqlServer, NoOptionFileIsRead) {
+    const TempFolder home;
+    std::ofstream(home.path() / ".my.cnf") << "[client]\nport=1\nuser=nobody\npassword=none\nsocket=/none\n";
+    const char* const before = std::getenv("HOME");
+    const std::string old = before == nullptr ? "" : before;
+    setenv("HOME", home.path().c_str(), 1);
+    const MysqlPlace place(shared_server_port("mysql"));
+    EXPECT_THAT(place.open()->apply_one(by_alice(lock("x")), MysqlPlace::soon()), Granted());
+    setenv("HOME", old.c_str(), 1);
 }
 
 TEST(MysqlServer, NoErrorTellsThePassword) {
@@ -79,7 +100,7 @@ std::vector<std::string> tls_options(const ServerFolder& folder) {
     return {"--ssl-key=" + key, "--ssl-cert=" + certificate};
 }
 
-TEST(MysqlServer, TlsTrustsOnlyWhomItWasToldTo) {
+TEST(MysqlServer, TlsTrustsOnlyTheNamedAuthority) {
     const ServerFolder folder;
     const auto server = start_mariadb_server({.arguments = tls_options(folder)});
     const MysqlDatabase database(server->port());

@@ -57,7 +57,7 @@ TEST_F(MysqlSession, ALeaseWhoseConnectionIsGoneIsTakenAtOnce) {
     EXPECT_NE(session_of("x"), "NULL");
 }
 
-TEST_F(MysqlSession, WhoIsRefusedLeavesTheSessionFree) {
+TEST_F(MysqlSession, ARefusedCallerLeavesTheSessionFree) {
     const auto plain = place_.open();
     const Acquire carol = by_carol(lock("x"), 1h);
     must(apply(*plain, carol));
@@ -82,7 +82,7 @@ TEST_F(MysqlSession, TwoHoldersInOneStoreAreKeptApart) {
     EXPECT_THAT(apply(*bobs_, bob_), RefusedWith(Errc::lock_conflict));
 }
 
-TEST_F(MysqlSession, AHolderWhoLostItsSessionGetsItBackWithItsNextRenewal) {
+TEST_F(MysqlSession, AHolderThatLostItsSessionGetsItBackWithItsNextRenewal) {
     must(apply(*alices_, alice_));
     cut_session("x");
     EXPECT_THAT(apply(*alices_, renewal(alice_)), Granted());
@@ -90,7 +90,7 @@ TEST_F(MysqlSession, AHolderWhoLostItsSessionGetsItBackWithItsNextRenewal) {
     EXPECT_THAT(apply(*bobs_, bob_), RefusedWith(Errc::lock_conflict));
 }
 
-TEST_F(MysqlSession, AHolderWhoLostItsSessionToAnotherIsTold) {
+TEST_F(MysqlSession, AHolderThatLostItsSessionToAnotherIsTold) {
     must(apply(*alices_, alice_));
     cut_session("x");
     must(apply(*bobs_, bob_));
@@ -114,9 +114,9 @@ TEST_F(MysqlSession, EveryNameHasASessionOfItsOwn) {
         EXPECT_THAT(apply(*bobs_, by_bob(lock(name), 1h)), RefusedWith(Errc::lock_conflict)) << name;
 }
 
-// GET_LOCK says NULL when it cannot tell. Who takes that for a yes takes over the lease of a holder who lives, and who
-// takes it for a no gets a lease that does not end with its connection.
-TEST_F(MysqlSession, WhoIsToldNeitherYesNorNoIsGrantedNothing) {
+// GET_LOCK says NULL when it cannot tell. A client that takes NULL for a yes takes over the lease of a live holder, and
+// one that takes it for a no gets a lease that does not end with its connection.
+TEST_F(MysqlSession, AnAnswerThatIsNeitherYesNorNoGrantsNothing) {
     Proxy proxy(shared_server_port("mysql"));
     const auto store = open_through(proxy);
     must(apply(*alices_, alice_));

@@ -72,24 +72,22 @@ protected:
 TEST_F(PostgresConnection, OfSeveralServersASilentOneUsesUpOnlyItsShareOfTheTime) {
     const SilentPort silent;
     const Settings both = settings(fmt::format("127.0.0.1:{},{}", silent.port(), here()));
-    const auto connection = must(Connection::open(both, stores::CallBudget(3s)));
+    const auto connection = must(connect(both, base::CallBudget(3s)));
     EXPECT_TRUE(connection->is_usable());
     EXPECT_EQ(user_timeout(*connection), 5000) << "what it may take to connect is not what it may take to talk";
-    EXPECT_EQ(
-        user_timeout(*must(Connection::open(settings(here(), "&tcp_user_timeout=7000"), stores::CallBudget(20s)))),
-        7000);
+    EXPECT_EQ(user_timeout(*must(connect(settings(here(), "&tcp_user_timeout=7000"), base::CallBudget(20s)))), 7000);
 }
 
 TEST_F(PostgresConnection, AServerThatNeverAnswersEndsTheAttemptWithItsTime) {
     const SilentPort silent;
-    EXPECT_THAT(Connection::open(settings("127.0.0.1:" + std::to_string(silent.port())), stores::CallBudget(100ms)),
+    EXPECT_THAT(connect(settings("127.0.0.1:" + std::to_string(silent.port())), base::CallBudget(100ms)),
                 RefusedWith(Errc::store_unavailable));
 }
 
-// Who does not notice would ask on a connection that is gone, and not know afterwards whether it was heard.
+// A client that does not notice would send on a closed connection, and not know whether the request arrived.
 TEST_F(PostgresConnection, ASessionThatTheServerEndedIsGoneBeforeAnythingIsSaid) {
     for (int round = 0; round < 10; ++round) {
-        const auto connection = must(Connection::open(settings(here()), stores::CallBudget(20s)));
+        const auto connection = must(connect(settings(here()), base::CallBudget(20s)));
         EXPECT_TRUE(connection->is_alive());
         end_sessions();
         EXPECT_FALSE(connection->is_alive());
@@ -99,15 +97,14 @@ TEST_F(PostgresConnection, ASessionThatTheServerEndedIsGoneBeforeAnythingIsSaid)
 
 // A client whose host has vanished keeps what its session keeps until the server notices.
 TEST_F(PostgresConnection, ASessionOfOursLetsTheServerNoticeSoonThatWeAreGone) {
-    const auto connection = must(Connection::open(settings(here()), stores::CallBudget(20s)));
-    must(connection->run(notice_dead_peers(), stores::CallBudget(20s)).fault
-             ? Result<void>(fail(Errc::usage, "refused"))
-             : Result<void>());
+    const auto connection = must(connect(settings(here()), base::CallBudget(20s)));
+    must(connection->run(notice_dead_peers(), base::CallBudget(20s)).fault ? Result<void>(fail(Errc::usage, "refused"))
+                                                                           : Result<void>());
     for (const char* name :
          {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"}) {
         const Trip asked = connection->run(
             Statement("SELECT setting::int8 FROM pg_settings WHERE name = $1").bind(std::string_view(name)),
-            stores::CallBudget(20s));
+            base::CallBudget(20s));
         ASSERT_FALSE(asked.fault) << asked.fault->message;
         EXPECT_GT(asked.answers.front().number(0, 0), 0) << name;
         EXPECT_LE(asked.answers.front().number(0, 0), 10'000) << name;

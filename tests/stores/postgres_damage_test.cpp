@@ -36,7 +36,7 @@ protected:
     const std::unique_ptr<Store> store_ = open();
 };
 
-// Whoever passes over a place that cannot be read lets somebody pass the one who waits there.
+// Skipping a ticket that cannot be read would let another waiter pass its owner.
 TEST_F(PostgresDamage, APlaceInTheQueueThatCannotBeReadBlocksItsLock) {
     for (const std::string change : {"data = set_byte(data, 30, (get_byte(data, 30) + 1) % 256)", "number = number + 1",
                                      "lock_id = gen_random_uuid()", "data = ''"}) {
@@ -108,7 +108,7 @@ TEST_F(PostgresDamage, AStoreWithoutOneOfItsTablesIsNotOneThatNobodyHasUsed) {
     EXPECT_THAT(store_->apply_one(renewal(mine), soon()), Granted()) << "it was only away";
 }
 
-// Nobody would ever call whoever waits there.
+// Nobody would ever wake that waiter.
 TEST_F(PostgresDamage, AStoreThatVanishesUnderAWaiterEndsItsWait) {
     const Line line = stand_in_line(lock("x"));
     by_hand_("DROP SCHEMA " + schema_ + " CASCADE");
@@ -121,11 +121,11 @@ TEST_F(PostgresDamage, AStoreThatVanishesUnderAWaiterEndsItsWait) {
 
 TEST_F(PostgresDamage, NobodyQueuesInANewerFormat) {
     const Line line = stand_in_line(lock("x"));
-    by_hand_("UPDATE " + schema_ + ".meta SET format = 3");
+    by_hand_("UPDATE " + schema_ + ".meta SET format = 4");
     EXPECT_THAT(store_->apply_one(queued(by_carol(lock("x"))), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(store_->apply_one(cancel(line.bob), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_EQ(by_hand_("SELECT count(*) FROM " + places_of(lock("x"))), "1");
-    EXPECT_THAT(store_->examine(soon()), Contains(is(false, "format", "format 3")));
+    EXPECT_THAT(store_->examine(soon()), Contains(is(false, "format", "format 4")));
 }
 
 // What doctor says of rights is what a role can do: each that it lacks is named, and no other.
@@ -177,7 +177,7 @@ TEST_F(PostgresDamage, NothingOfALockFallsOrGoesByHand) {
     EXPECT_THAT(store_->apply_one(renewal(mine), soon()), Granted());
 }
 
-// For who reads the tables with SQL.
+// For people that read the tables with SQL.
 TEST_F(PostgresDamage, TheViewAndTheQueueSayWhatTheLocksAre) {
     const auto state = [&](const LockName& name) {
         return by_hand_(

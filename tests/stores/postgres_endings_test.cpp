@@ -20,7 +20,7 @@ protected:
     /// After its first change it knows the server's clock, and decides some changes without a look.
     PostgresEndings() { must(store_->apply_one(by_alice(lock("first")), soon())); }
 
-    /// Whoever inserts into the table does this as well.
+    /// Every insert into the table runs this as well.
     void with_every_row_of(const std::string& table, const std::string& statement) {
         by_hand_(
             fmt::format("CREATE FUNCTION {0}.also() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {2}; RETURN NEW; "
@@ -126,7 +126,7 @@ TEST_F(PostgresEndings, AWaitThatIsOverWhileTheServerIsSilentIsNoFailure) {
     }
 }
 
-// As behind somebody who shares sessions and does not say so. The name of a statement means nothing there.
+// As behind a proxy that shares sessions without showing it. The name of a statement means nothing there.
 TEST_F(PostgresEndings, ASessionThatForgetsItsStatementsCostsNobodyACall) {
     with_every_row_of("audit", "DEALLOCATE ALL");
     for (int round = 0; round < 3; ++round) {

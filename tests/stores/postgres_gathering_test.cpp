@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 class PostgresGathering : public PostgresFixture {
 protected:
-    /// Somebody else has a lock in hand. Threads that ask for it come first, and others behind them, who must be done
-    /// before the first ones give up.
+    /// Another transaction has locked a row. Threads that ask for that lock come first, and after them others, which
+    /// must be done before the first ones give up.
     void work_beside(const std::string& in_hand, const std::string& name) {
         const auto store = open();
         must(store->apply_one(by_alice(lock("used")), soon()));
@@ -44,13 +44,13 @@ TEST_F(PostgresGathering, ARowThatSomebodyHasLockedHoldsUpItsOwnLockAlone) {
     work_beside("SELECT 1 FROM " + row_of_lock(lock("used")) + " FOR UPDATE", "used");
 }
 
-// A row that is not committed yet cannot be passed over: whoever inserts the same has to wait for its end.
+// A row that is not committed yet cannot be skipped: an insert of the same row has to wait for that transaction.
 TEST_F(PostgresGathering, ARowThatSomebodyHasInsertedHoldsUpItsOwnLockAlone) {
     work_beside("INSERT INTO " + schema_ + ".locks (name) VALUES (" + ByHand::bytes("new") + ")", "new");
 }
 
-// Who is sent with others passes over rows that somebody has in hand. What stands in such a row may be about to change,
-// also where it is only looked at.
+// A shared batch skips rows that other transactions have locked. Such a row may be about to change, also where it is
+// only looked at.
 TEST_F(PostgresGathering, ALockThatSomebodyHasInHandDoesNotCountAsFree) {
     const auto store = open();
     for (const char* name : {"a", "b", "stuck"}) {
@@ -60,7 +60,7 @@ TEST_F(PostgresGathering, ALockThatSomebodyHasInHandDoesNotCountAsFree) {
     }
     by_hand_("BEGIN");
     for (const char* name : {"b", "stuck"}) by_hand_("SELECT 1 FROM " + row_of_lock(lock(name)) + " FOR UPDATE");
-    // Somebody who is alone waits. Only who comes after that is sent as if with others.
+    // A call that is alone waits. Only later calls are sent as a shared batch.
     std::jthread alone([&] { EXPECT_THAT(store->apply_one(by_bob(lock("stuck")), soon()), Granted()); });
     const std::string waiting = fmt::format(
         "SELECT count(*) FROM pg_locks AS w JOIN pg_locks AS u USING (pid) WHERE NOT w.granted AND "

@@ -45,7 +45,7 @@ protected:
 };
 
 // Also what the schema says of rights: no others are needed.
-TEST_F(PostgresHazards, WhoMayNotDeleteEventsPrunesNothingAndCanDoAllTheRest) {
+TEST_F(PostgresHazards, ARoleThatMayNotDeleteEventsPrunesNothingAndCanDoAllTheRest) {
     const std::string user = schema_ + "_user";
     by_hand_("CREATE ROLE " + user);
     by_hand_("GRANT USAGE ON SCHEMA " + schema_ + " TO " + user);
@@ -80,7 +80,8 @@ TEST_F(PostgresHazards, WhoMayNotDeleteEventsPrunesNothingAndCanDoAllTheRest) {
     by_hand_("DROP ROLE " + user);
 }
 
-// At another level who waited for a row gets an error instead of its turn, or decides by what it saw before.
+// At another isolation level a transaction that waited for a row gets an error instead of its turn, or decides by what
+// it saw before.
 TEST_F(PostgresHazards, TheIsolationIsOursAndNotTheRoles) {
     observe("current_setting('transaction_isolation')");
     for (const char* level : {"serializable", "repeatable%5C%20read", "read%5C%20uncommitted"})
@@ -104,7 +105,7 @@ TEST_F(PostgresHazards, TheTimeoutsOfATransactionAreOursAndNotTheRoles) {
 }
 
 // A server does not look at the connection of a session that waits. Whose call is over would get the row some day.
-TEST_F(PostgresHazards, WhoGaveUpWaitsInTheServerNoLonger) {
+TEST_F(PostgresHazards, ACallerThatGaveUpWaitsInTheServerNoLonger) {
     const auto store = open();
     const Acquire alice = by_alice(lock("x"));
     must(store->apply_one(alice, soon()));
@@ -119,7 +120,8 @@ TEST_F(PostgresHazards, WhoGaveUpWaitsInTheServerNoLonger) {
     EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 2U) << "the one who gave up has changed nothing";
 }
 
-// The server ends one of two who wait for each other. Everything of it is undone, so nobody needs to hear of it.
+// The server rolls one of two transactions back that wait for each other. It can be repeated, so the caller need not be
+// told.
 TEST_F(PostgresHazards, ADeadlockIsRepeated) {
     for (const char* name : {"a", "b"}) {
         const Acquire before = by_alice(lock(name));
@@ -151,7 +153,7 @@ void start_in_recovery(Server& server) {
 /// With libpq's own check of what a server is, and without.
 const std::vector<std::string> ways{"", "target_session_attrs=any"};
 
-TEST(PostgresRecovery, AStandbyIsNeitherOpenedNorReadNorWritten) {
+TEST(PostgresRecovery, AStandbyIsReadAndNeverWritten) {
     const auto server = start_postgres_server();
     const Deadline soon = Deadline::in(host_clock(), 1min);
     std::vector<std::unique_ptr<Store>> stores;
@@ -164,15 +166,24 @@ TEST(PostgresRecovery, AStandbyIsNeitherOpenedNorReadNorWritten) {
     ASSERT_EQ(ByHand(server->port())("SELECT pg_is_in_recovery()"), "t");
     for (std::size_t i = 0; i < ways.size(); ++i) {
         SCOPED_TRACE(ways[i]);
-        EXPECT_THAT(open_store(postgres_url(server->port(), ways[i])), RefusedWith(Errc::store_unavailable));
-        EXPECT_THAT(stores[i]->inspect(lock("x"), soon), RefusedWith(Errc::store_unavailable)) << "it may be old";
-        EXPECT_THAT(stores[i]->list({}, soon), RefusedWith(Errc::store_unavailable));
+        const auto fresh = must(open_store(postgres_url(server->port(), ways[i])));
+        for (Store* store : {fresh.get(), stores[i].get()}) {
+            EXPECT_EQ(must(store->inspect(lock("x"), soon)).token, token);
+            EXPECT_EQ(must(store->list({}, soon)).size(), 1U);
+            EXPECT_EQ(must(store->history({}, soon)).size(), 1U);
+            EXPECT_TRUE(store->info().may_be_stale);
+        }
+        EXPECT_THAT(fresh->apply_one(by_bob(lock("y")), soon), RefusedWith(Errc::store_unavailable));
         EXPECT_THAT(stores[i]->apply_one(renewal(alice), soon), RefusedWith(Errc::store_unavailable));
         EXPECT_THAT(stores[i]->apply_one(check(lock("x"), token), soon), RefusedWith(Errc::store_unavailable));
     }
 
     ASSERT_EQ(ByHand(server->port())("SELECT pg_promote()"), "t");
-    for (const auto& store : stores) EXPECT_THAT(store->apply_one(renewal(alice), soon), Granted());
+    for (const auto& store : stores) {
+        EXPECT_THAT(store->apply_one(renewal(alice), soon), Granted());
+        must(store->inspect(lock("x"), soon));
+        EXPECT_FALSE(store->info().may_be_stale);
+    }
 }
 
 TEST(PostgresRecovery, OfSeveralServersTheOneThatTakesWritesIsUsed) {
@@ -198,8 +209,8 @@ TEST(PostgresRecovery, AFollowerThatNobodyWaitsForLowersTheGrade) {
     EXPECT_THAT(store->info().reasons, testing::Contains(testing::HasSubstr("a failover can lose")));
 }
 
-// Whoever stands on the way to a host elsewhere must not get the password, let alone grant locks.
-TEST(PostgresTls, AHostElsewhereMustHaveACertificateOfItsOwnFromSomebodyWhoIsTrusted) {
+// An attacker on the way to a remote host must not get the password, let alone grant locks.
+TEST(PostgresTls, AHostElsewhereMustHaveACertificateOfItsOwnFromATrustedAuthority) {
     const ServerFolder folder;
     const Certificate right = make_certificate(folder, "right", "DNS:db.example.invalid");
     const Certificate wrong = make_certificate(folder, "wrong", "DNS:db.example.invalid");

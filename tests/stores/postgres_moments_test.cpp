@@ -5,6 +5,7 @@
 
 #include <future>
 #include <thread>
+#include <utility>
 
 namespace holdfast::tests {
 namespace {
@@ -32,25 +33,43 @@ TEST_F(PostgresMoments, ARenewalThatArrivesAfterTheLeaseRanOutIsRefused) {
 }
 
 // Whoever keeps its place in the queue may be handed the lock in the same moment, and must not be left with both.
-TEST_F(PostgresMoments, WhoIsHandedTheLockWhileItKeepsItsPlaceHasNoPlaceAnyMore) {
+TEST_F(PostgresMoments, AWaiterThatIsHandedTheLockWhileItKeepsItsPlaceHasNoPlaceAnyMore) {
     const Acquire alice = by_alice(lock("x"), 1h);
     must(direct_->apply_one(alice, soon()));
     const Acquire bob = queued(by_bob(lock("x"), 1h), 5min);
     EXPECT_THAT(store_->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
-    // When the server has answered what the lock is, and before bob hears it.
-    bool released = false;
+    // When the server has answered what the lock is, and before bob hears it: the release is done then, or waits.
+    std::future<Reply> released;
     proxy_.arrange_when([&] {
-        if (!std::exchange(released, true)) must(direct_->apply_one(release(alice), soon()));
+        if (released.valid()) return false;
+        released = std::async(std::launch::async, [&] { return direct_->apply_one(release(alice), soon()); });
+        const std::string waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%" + schema_ + "%'";
+        while (released.wait_for(0s) != std::future_status::ready && by_hand_(waiting) == "0")
+            std::this_thread::yield();
         return false;
     });
+    static_cast<void>(store_->apply_one(bob, soon()));
+    ASSERT_TRUE(released.valid());
+    must(released.get());
     EXPECT_THAT(store_->apply_one(bob, soon()), Granted());
-    ASSERT_TRUE(released);
     const LockStatus status = must(direct_->inspect(lock("x"), soon()));
     ASSERT_TRUE(status.lease);
     EXPECT_EQ(status.lease->lock_id, bob.as.lock_id);
     EXPECT_EQ(status.waiters, 0U) << "it would be handed the lock again when it gives it back";
     must(store_->apply_one(release(bob), soon()));
     EXPECT_EQ(must(direct_->inspect(lock("x"), soon())).state, LockState::free);
+}
+
+// Waiters do it again and again, as long as they wait.
+TEST_F(PostgresMoments, AWaiterKeepsItsPlaceWithTwoRoundTrips) {
+    must(direct_->apply_one(by_alice(lock("x"), 1h), soon()));
+    const Acquire bob = queued(by_bob(lock("x"), 1h), 5min);
+    for (int i = 0; i < 2; ++i) EXPECT_THAT(store_->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+    const std::uint64_t before = proxy_.messages();
+    EXPECT_THAT(store_->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(proxy_.messages() - before, 2U);
+    EXPECT_EQ(must(direct_->inspect(lock("x"), soon())).waiters, 1U);
 }
 
 // A session that the server ends at COMMIT may have committed.
@@ -67,7 +86,43 @@ TEST_F(PostgresMoments, AChangeWhoseSessionIsEndedAtItsCommitIsUnknown) {
 }
 
 // The advisory lock belongs to the lease, and not to everybody in this process who asked for the lock.
-TEST_F(PostgresMoments, WhoIsRefusedInTheSameProcessTakesNoSessionFromTheHolder) {
+// Which a server does to a transaction that something has spoilt.
+TEST_F(PostgresMoments, AServerThatRollsBackAtTheCommitHasChangedNothing) {
+    using namespace std::string_literals;
+    // With the byte that ends it: READ COMMITTED stays.
+    proxy_.misquote("COMMIT\0"s, "ABORT \0"s);
+    const auto store = must(open_store(postgres_url(proxy_.port(), "schema=" + schema_)));
+    const Acquire alice = by_alice(lock("x"));
+    EXPECT_THAT(store->apply_one(alice, soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_EQ(must(direct_->inspect(lock("x"), soon())).state, LockState::free);
+    proxy_.misquote("", "");
+    proxy_.cut();
+    EXPECT_THAT(store->apply_one(alice, soon()), Granted());
+}
+
+// Waiters that join at once have read the same last number, and may choose the same next one.
+TEST_F(PostgresMoments, AWaiterWhosePlaceSomebodyElseTookTakesAnother) {
+    must(direct_->apply_one(by_alice(lock("x"), 1h), soon()));
+    EXPECT_THAT(store_->apply_one(by_carol(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
+    const auto before = proxy_.messages();
+    const std::string queue = "\"" + schema_ + "\".queue";
+    bool taken = false;
+    bool given_back = false;
+    proxy_.arrange_when([&] {
+        // Every number that it can choose, while it chooses.
+        if (proxy_.messages() == before + 1 && !std::exchange(taken, true))
+            by_hand_("INSERT INTO " + queue +
+                     " SELECT 'x', n, gen_random_uuid(), '', 0, 0, '' "
+                     "FROM generate_series(1, 70000) AS n");
+        if (proxy_.messages() > before + 1 && !std::exchange(given_back, true)) by_hand_("DELETE FROM " + queue);
+        return false;
+    });
+    EXPECT_THAT(store_->apply_one(queued(by_bob(lock("x")), 5min), soon()), RefusedWith(Errc::lock_conflict));
+    EXPECT_TRUE(given_back);
+    EXPECT_EQ(must(direct_->inspect(lock("x"), soon())).waiters, 1U);
+}
+
+TEST_F(PostgresMoments, ARefusedCallInTheSameProcessTakesNoSessionFromTheHolder) {
     const auto ours = open("session=on");
     const auto others = open("session=on");
     const Acquire alice = by_alice(lock("x"), 1h);

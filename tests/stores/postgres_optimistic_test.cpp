@@ -18,7 +18,7 @@ protected:
     }
     [[nodiscard]] std::string events() { return by_hand_("SELECT count(*) FROM " + schema_ + ".audit"); }
 
-    /// Whoever has told `wait_for_change` of the ticket hears this.
+    /// A `wait_for_change` with the ticket returns this.
     void call(const Acquire& waiting) {
         by_hand_("SELECT pg_notify('holdfast_' || replace('" + waiting.as.lock_id.text() + "', '-', ''), '')");
     }
@@ -93,7 +93,7 @@ TEST_F(PostgresOptimistic, NobodyPassesTheQueue) {
     EXPECT_THAT(other->apply_one(waiting, soon()), Granted());
 }
 
-TEST_F(PostgresOptimistic, WhoGivesBackWhatItWasHandedKnowsWhoIsNext) {
+TEST_F(PostgresOptimistic, AHolderThatWasHandedTheLockKnowsTheNextWaiter) {
     int guessed = 0;
     for (int i = 0; guessed == 0; ++i) {
         ASSERT_LT(i, 500);
@@ -105,14 +105,14 @@ TEST_F(PostgresOptimistic, WhoGivesBackWhatItWasHandedKnowsWhoIsNext) {
     }
 }
 
-TEST_F(PostgresOptimistic, WhoHasLeftIsNotHandedTheLock) {
+TEST_F(PostgresOptimistic, AWaiterThatHasLeftIsNotHandedTheLock) {
     const Line line = stand_in_line(lock("x"));
     must(store_->apply_one(cancel(line.carol), soon()));
     must(line.bobs->apply_one(release(line.bob), soon()));
     EXPECT_EQ(sound_lock(*store_, line.bob.name, soon()).state, LockState::free);
 }
 
-TEST_F(PostgresOptimistic, WhoKeptItsPlaceMeanwhileIsHandedTheLock) {
+TEST_F(PostgresOptimistic, AWaiterThatKeptItsPlaceMeanwhileIsHandedTheLock) {
     const Line line = stand_in_line(lock("x"));
     EXPECT_THAT(store_->apply_one(line.carol, soon()), RefusedWith(Errc::lock_conflict));
     must(line.bobs->apply_one(release(line.bob), soon()));
@@ -120,7 +120,7 @@ TEST_F(PostgresOptimistic, WhoKeptItsPlaceMeanwhileIsHandedTheLock) {
     EXPECT_EQ(queue_of(line.bob.name), "0");
 }
 
-// Anybody who is logged in can call.
+// Any user that is logged in can notify.
 TEST_F(PostgresOptimistic, AFalseCallGivesNobodyTheLock) {
     const auto other = open();
     const Acquire mine = by_alice(lock("x"));
@@ -164,7 +164,7 @@ TEST_F(PostgresOptimistic, NothingIsWrittenIntoANewerFormat) {
     const Acquire mine = by_alice(lock("x"));
     must(store_->apply_one(mine, soon()));
     const std::string before = events();
-    by_hand_("UPDATE " + schema_ + ".meta SET format = 3");
+    by_hand_("UPDATE " + schema_ + ".meta SET format = 4");
     EXPECT_THAT(store_->apply_one(release(mine), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(store_->apply_one(by_alice(lock("y")), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_EQ(events(), before);

@@ -55,18 +55,18 @@ TEST(PostgresErrors, AreNamedInWordsWhereTheServersAreInItsOwnLanguage) {
 TEST(PostgresErrors, OnlyALostSessionIsSilentAndOnlyAnotherOneIsAStranger) {
     EXPECT_TRUE(Fault{}.silent());
     EXPECT_FALSE(Fault{.sqlstate = "57P01"}.silent());
-    EXPECT_TRUE(Fault{.sqlstate = "26000"}.is_strangers()) << "it does not know the statement";
-    EXPECT_TRUE(Fault{.sqlstate = "42P05"}.is_strangers()) << "it knows it already";
-    EXPECT_FALSE(Fault{.sqlstate = "42P01"}.is_strangers());
+    EXPECT_TRUE(Fault{.sqlstate = "26000"}.session_was_replaced()) << "it does not know the statement";
+    EXPECT_TRUE(Fault{.sqlstate = "42P05"}.session_was_replaced()) << "it knows it already";
+    EXPECT_FALSE(Fault{.sqlstate = "42P01"}.session_was_replaced());
 }
 
 TEST(PostgresSessionKey, BelongsToOneLockOfOneSchema) {
-    const Settings first{.url = "", .options = {}, .schema = "a"};
-    const Settings second{.url = "", .options = {}, .schema = "b"};
+    const Settings first{{"", {}}, "a"};
+    const Settings second{{"", {}}, "b"};
     EXPECT_EQ(session_key(first, lock("x")), session_key(first, lock("x"))) << "every process finds the same";
     EXPECT_NE(session_key(first, lock("x")), session_key(first, lock("y")));
     EXPECT_NE(session_key(first, lock("x")), session_key(second, lock("x")));
-    const Settings longer{.url = "", .options = {}, .schema = "ab"};
+    const Settings longer{{"", {}}, "ab"};
     EXPECT_NE(session_key(longer, lock("c")), session_key(first, lock("bc"))) << "where one ends, the other begins";
 }
 

@@ -133,8 +133,8 @@ TEST_F(PostgresSession, AHolderWhoseConnectionBrokeIsSafeAgainForAllItsLeasesAtT
     EXPECT_THAT(other->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::lock_conflict));
 }
 
-// Whoever has the lease's key may renew it and give it back, also without a session; and then it remembers the lock, so
-// that its own lease is written without a look at the row.
+// A holder of the lease's key may renew and release it, also without a session; and then it remembers the lock, so that
+// its own lease is written without a look at the row.
 TEST_F(PostgresSession, ALeaseDoesNotEndWithTheSessionOfTheOneBeforeIt) {
     auto bound = open("session=on");
     const auto store = open();

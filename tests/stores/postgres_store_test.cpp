@@ -35,7 +35,7 @@ TEST_F(PostgresStore, ALeaseLastsItsWholeTtlAfterAWaitForTheRow) {
     EXPECT_GE(outcome.lock.lease->acquired_at.time_since_epoch().count(), let_go);
 }
 
-// At SERIALIZABLE, whoever waited for a row gets an error instead of its turn.
+// At SERIALIZABLE, a transaction that waited for a row gets an error instead of its turn.
 TEST_F(PostgresStore, ADatabaseWhoseDefaultIsSerializableMakesNoDifference) {
     const auto store = open("options=-c%20default_transaction_isolation%3Dserializable");
     const auto other = open("options=-c%20default_transaction_isolation%3Dserializable");
@@ -118,7 +118,7 @@ TEST_F(PostgresStore, ColumnsThatDisagreeWithTheRecordBlockTheLock) {
     }
 }
 
-// For who reads the tables with SQL.
+// For people that read the tables with SQL.
 TEST_F(PostgresStore, TheColumnsSayWhatTheEventsAndTheLeaseSay) {
     const auto store = open();
     const auto time = [](Instant instant) { return instant.time_since_epoch().count(); };
@@ -188,7 +188,7 @@ TEST_F(PostgresStore, AMissingTableAndANewerFormatAreToldApartFromNoStore) {
     must(store->apply_one(by_alice(lock("x")), soon()));
     by_hand_("ALTER TABLE " + schema_ + ".queue RENAME TO elsewhere");
     EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::record_corrupt));
-    by_hand_("UPDATE " + schema_ + ".meta SET format = 3");
+    by_hand_("UPDATE " + schema_ + ".meta SET format = 4");
     EXPECT_THAT(store->apply_one(by_bob(lock("x")), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(store->inspect(lock("x"), soon()), RefusedWith(Errc::format_unsupported));
     EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));

@@ -1,5 +1,5 @@
-// Goal: whoever is not the server's administrator can neither answer in the server's place nor run code as the user of
-// the store. Method: a real server; services, addresses and search paths as users and administrators set them.
+// Goal: a user that is not the server's administrator can neither answer in the server's place nor run code as the user
+// of the store. Method: a real server; services, addresses and search paths as users and administrators set them.
 #include "stores/postgres/config.hpp"
 #include "stores/postgres_fixture.hpp"
 #include "support/variable.hpp"

@@ -1,8 +1,9 @@
-// Goal: who waits is woken when its turn has come, at once, and costs the server nothing otherwise. Method: a real
-// server, whose own view of its sessions shows who listens.
+// Goal: a waiter is woken when its turn has come, at once, and costs the server nothing otherwise. Method: a real
+// server, whose own view of its sessions shows which of them listen.
 #include "stores/postgres_fixture.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -16,8 +17,14 @@ class PostgresWaiting : public PostgresFixture {
 protected:
     /// What the server calls the sessions of this test.
     [[nodiscard]] std::string named() const { return "application_name=" + schema_; }
-    /// How many of them listen: who does asks at once what it is waiting for, and then says nothing more.
-    [[nodiscard]] int listening() { return sessions_that_said("WITH clock %mine AS"); }
+    /// How many of them listen: such a session asks at once for what is waited for, and then says nothing more.
+    [[nodiscard]] int listening() { return sessions_that_said("WITH clock % SELECT l.seq, l.lock_id IS NULL"); }
+    /// Waits until one of them stops listening.
+    [[nodiscard]] bool stops_listening(const std::string& words) {
+        const Deadline end = soon();
+        while (sessions_that_said(words) != 1 && !end.passed(host_clock())) std::this_thread::yield();
+        return sessions_that_said(words) == 1;
+    }
     /// How many of them said this last.
     [[nodiscard]] int sessions_that_said(const std::string& words) {
         return std::stoi(by_hand_("SELECT count(*) FROM pg_stat_activity WHERE application_name = '" + schema_ +
@@ -53,8 +60,7 @@ TEST_F(PostgresWaiting, NobodyListensWhenNobodyWaits) {
     for (int i = 0; i < 3; ++i)
         must(store->wait_for_change({lock("l"), refused.error().holder->seq, wanted.as.lock_id},
                                     Deadline::in(host_clock(), 20ms)));
-    // It is said without waiting for the answer, and must be heard soon.
-    while (sessions_that_said("UNLISTEN holdfast") != 1) std::this_thread::yield();
+    EXPECT_TRUE(stops_listening("UNLISTEN"));
     EXPECT_EQ(listening(), 0);
 }
 
@@ -101,6 +107,50 @@ TEST_F(PostgresWaiting, ManyWaitersShareOneConnection) {
         EXPECT_THAT(store->apply_one(release(held), soon()), Granted());
     }
     EXPECT_THAT(order, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST_F(PostgresWaiting, ManySubscriptionsNeedOneThreadAndTwoSessions) {
+    const auto store = open(named());
+    const Acquire held = by_alice(lock("l"), 1h);
+    must(store->apply_one(held, soon()));
+    const int count = scaled(1000);
+    std::vector<Request> waiting;
+    for (int i = 0; i < count; ++i) waiting.emplace_back(queued(by("w", lock("l"), 1h), 1h));
+    for (const Reply& reply : must(store->apply(waiting, soon()))) EXPECT_FALSE(reply);
+    const auto threads = [] {
+        const std::filesystem::directory_iterator tasks("/proc/self/task");
+        return std::distance(begin(tasks), end(tasks));
+    };
+    const auto before = threads();
+    std::atomic<int> fired = 0;
+    std::vector<std::unique_ptr<Subscription>> subscriptions;
+    for (const Request& one : waiting) {
+        const auto& acquire = std::get<Acquire>(one);
+        subscriptions.push_back(must(store->subscribe({acquire.name, 1, acquire.as.lock_id}, [&](const auto& result) {
+            EXPECT_TRUE(result && *result) << "the lock was handed over";
+            ++fired;
+            fired.notify_all();
+        })));
+    }
+    while (listening() == 0) std::this_thread::yield();
+    EXPECT_EQ(threads(), before + 1);
+    EXPECT_LE(sessions_that_said(""), 2) << "one that listens, one that asks";
+    must(store->apply_one(release(held), soon()));
+    fired.wait(0);
+    subscriptions.clear();
+    EXPECT_EQ(fired, 1) << "only the first has the lock";
+    EXPECT_TRUE(stops_listening("UNLISTEN *"));
+}
+
+TEST_F(PostgresWaiting, ASubscriptionWhoseLookFailsIsToldSo) {
+    const auto store = open(named());
+    must(store->apply_one(by_alice(lock("l"), 1h), soon()));
+    by_hand_("DROP SCHEMA " + schema_ + " CASCADE; CREATE SCHEMA " + schema_ + "; CREATE TABLE " + schema_ +
+             ".meta (id int)");
+    for (const auto& ticket : {std::optional(LockId::random()), std::optional<LockId>()}) {
+        const auto seen = store->wait_for_change({.name = lock("l"), .seen_seq = 1, .ticket = ticket}, soon());
+        EXPECT_FALSE(seen);
+    }
 }
 
 // All waiters of a store hear through one connection, and each is called by a name of its own.

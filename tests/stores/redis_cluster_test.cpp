@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <set>
+
 namespace holdfast::tests {
 namespace {
 
@@ -61,6 +64,52 @@ TEST_F(RedisCluster, ANodeThatMayNotWriteToTheSlotChangesNothingAndSaysSo) {
     EXPECT_EQ(after.lease, before.lease);
     EXPECT_THAT(store_->apply_one(renewal(alice), soon()), Granted());
     expect_sound(*store_, lock("x"));
+}
+
+// Three masters, each with a third of the slots. What is asked of the wrong node is redirected (MOVED).
+TEST(RedisClusterOfThree, OnlyTheNodeWithTheSlotOfTheStoreWorksAndTheOthersSaySo) {
+    struct Node {
+        std::string port_among_nodes = std::to_string(free_port());
+        OwnRedis redis{{"--cluster-enabled", "yes", "--cluster-port", port_among_nodes}};
+        RedisByHand server = redis.by_hand();
+    };
+    std::array<Node, 3> nodes;
+    const std::array<std::array<const char*, 2>, 3> slots{{{"0", "5460"}, {"5461", "10922"}, {"10923", "16383"}}};
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        nodes[i].server.ask({"CLUSTER", "ADDSLOTSRANGE", slots[i][0], slots[i][1]});
+        if (i > 0)
+            nodes[0].server.ask(
+                {"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes[i].redis.port()), nodes[i].port_among_nodes});
+    }
+    const Deadline end = within(60s);
+    for (Node& node : nodes)
+        while (node.server.ask({"CLUSTER", "INFO"}).find("cluster_known_nodes:3") == std::string::npos ||
+               node.server.ask({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos)
+            ASSERT_FALSE(end.passed(host_clock()));
+
+    // The hash of a prefix says which node has its store: there are prefixes for each of them.
+    std::set<std::size_t> used;
+    for (int number = 0; number < 32 && used.size() < nodes.size(); ++number) {
+        const std::string prefix = "p" + std::to_string(number);
+        const int slot = std::stoi(nodes[0].server.ask({"CLUSTER", "KEYSLOT", prefix}));
+        const std::size_t home = slot <= 5460 ? 0 : slot <= 10922 ? 1 : 2;
+        if (!used.insert(home).second) continue;
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            SCOPED_TRACE(prefix + " on node " + std::to_string(i));
+            const auto store = nodes[i].redis.open("?prefix=" + prefix);
+            if (i == home) {
+                ASSERT_THAT(store, Granted());
+                EXPECT_THAT((*store)->apply_one(by_alice(lock("x"), 1h), soon()), Granted());
+                continue;
+            }
+            // Whether it is found out when the store is opened or used, the words are the same.
+            const auto refused =
+                store ? (*store)->apply_one(by_bob(lock("x")), soon()) : std::unexpected(store.error());
+            ASSERT_THAT(refused, RefusedWith(Errc::store_unavailable));
+            EXPECT_THAT(refused.error().message, testing::HasSubstr("is not the node of its cluster that has"));
+        }
+    }
+    EXPECT_EQ(used.size(), nodes.size());
 }
 
 // A master that was told to stop while it has no followers refuses before it writes anything.

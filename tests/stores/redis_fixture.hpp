@@ -21,6 +21,7 @@ public:
         : server_(start_redis_server({std::move(arguments), std::move(environment)})) {}
 
     [[nodiscard]] Server& server() { return *server_; }
+    [[nodiscard]] std::uint16_t port() const { return server_->port(); }
     [[nodiscard]] RedisByHand by_hand() const { return RedisByHand(server_->port()); }
     [[nodiscard]] std::string url(const std::string& parameters = "") const {
         return "redis://:" + std::string(server_password) + "@127.0.0.1:" + std::to_string(server_->port()) + "/0" +

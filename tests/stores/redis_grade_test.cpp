@@ -37,17 +37,31 @@ TEST(RedisGrade, FollowsFromWhatTheServerKeeps) {
     }
 }
 
-TEST(RedisGrade, ReplicasLowerItAndAReplicaIsRefused) {
+TEST(RedisGrade, ReplicasLowerItAndAReplicaIsOnlyRead) {
     const OwnRedis master;
+    const FencingToken token =
+        must(must(master.open())->apply_one(by_alice(lock("x"), std::chrono::hours{1}), soon())).lock.token;
     const OwnRedis replica({"--replicaof", "127.0.0.1 " + std::to_string(master.by_hand().port()), "--masterauth",
                             std::string(server_password)});
-    EXPECT_THAT(replica.open(), RefusedWith(Errc::store_unavailable));
     RedisByHand server = master.by_hand();
     const Deadline end = soon();
     while (server.ask({"INFO", "replication"}).find("connected_slaves:1") == std::string::npos &&
            !end.passed(host_clock())) {
     }
     EXPECT_EQ(must(master.open())->info().grade, Grade::b);
+    RedisByHand copy = replica.by_hand();
+    while (copy.ask({"INFO", "replication"}).find("master_link_status:up") == std::string::npos &&
+           !end.passed(host_clock())) {
+    }
+    const auto store = must(replica.open());
+    EXPECT_EQ(must(store->inspect(lock("x"), soon())).token, token);
+    EXPECT_EQ(must(store->list({}, soon())).size(), 1U);
+    EXPECT_EQ(must(store->history({.name = lock("x")}, soon())).size(), 1U);
+    EXPECT_TRUE(store->info().may_be_stale);
+    EXPECT_THAT(store->apply_one(by_bob(lock("y")), soon()), RefusedWith(Errc::store_unavailable));
+    copy.ask({"REPLICAOF", "NO", "ONE"});
+    EXPECT_THAT(store->apply_one(by_bob(lock("y")), soon()), Granted());
+    EXPECT_FALSE(store->info().may_be_stale);
 }
 
 TEST(RedisGrade, AMasterThatBecomesAReplicaIsRefusedUntilItIsOneAgain) {
@@ -58,6 +72,7 @@ TEST(RedisGrade, AMasterThatBecomesAReplicaIsRefusedUntilItIsOneAgain) {
     RedisByHand server = redis.by_hand();
     server.ask({"REPLICAOF", "127.0.0.1", "1"});
     EXPECT_THAT(store->apply_one(renewal(alice), soon()), RefusedWith(Errc::store_unavailable));
+    EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 1U);
     server.ask({"REPLICAOF", "NO", "ONE"});
     EXPECT_THAT(store->apply_one(renewal(alice), soon()), Granted());
     EXPECT_EQ(must(store->inspect(lock("x"), soon())).seq, 2U);

@@ -36,7 +36,7 @@ TEST(RedisMemory, NoKeyHasATimeToLive) {
     for (const std::string& key : keys) EXPECT_EQ(server.ask({"PTTL", key}), "-1") << key;
 }
 
-// A server that is short of memory gives up keys with a time to live first, whoever counts on them.
+// A server that is short of memory evicts keys with a time to live first.
 TEST(RedisMemory, EvictionOfKeysWithATimeToLiveTakesNoLock) {
     const OwnRedis redis({"--maxmemory", "8mb", "--maxmemory-policy", "volatile-lru"});
     const auto store = must(redis.open());

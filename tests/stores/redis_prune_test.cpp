@@ -90,7 +90,7 @@ TEST(RedisPrune, TakesNoNewerEventsFromALogThatSomebodyHasShortened) {
 
 // Two writers, so that what one of them remembers of the lock is wrong again and again. A reader needs several pages,
 // whose places move while it reads.
-TEST(RedisPrune, WhoReadsMeanwhileSeesNoGapAndNoEventTwice) {
+TEST(RedisPrune, AReaderSeesNoGapAndNoEventTwiceMeanwhile) {
     const OwnRedis redis;
     const auto store = must(redis.open());
     const Acquire alice = with_events(*store, 6000);

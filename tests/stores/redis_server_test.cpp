@@ -4,9 +4,6 @@
 #include "support/servers/clock.hpp"
 #include "support/servers/proxy.hpp"
 
-#include <algorithm>
-#include <future>
-#include <sys/resource.h>
 #include <thread>
 
 namespace holdfast::tests {
@@ -29,7 +26,7 @@ TEST(RedisScript, IsSentAgainWhenTheServerHasForgottenIt) {
 }
 
 // Two faults at once: the server has forgotten the script, and the answer to the one that is sent again is lost.
-TEST(RedisScript, WhoseTextIsSentAgainAndIsNotAnsweredLeavesTheOutcomeUnknown) {
+TEST(RedisScript, ThatIsSentAgainAndNotAnsweredLeavesTheOutcomeUnknown) {
     OwnRedis redis;
     Proxy proxy(redis.server().port());
     std::string url = redis.url();
@@ -133,7 +130,7 @@ TEST(RedisStoreId, AFlushedStoreIsAnErrorAndNotAnEmptyStore) {
     EXPECT_THAT(store->history({.name = lock("x")}, soon()), RefusedWith(Errc::store_unavailable));
     EXPECT_EQ(server.ask({"DBSIZE"}), "0");
 
-    // Who starts anew gets a new store, and the others see that it is not theirs.
+    // A new client gets a new store, and the others see that it is not theirs.
     const auto next = must(redis.open());
     must(next->apply_one(by_bob(lock("y")), soon()));
     EXPECT_NE(next->info().store_id, id);
@@ -144,7 +141,7 @@ TEST(RedisStoreId, AFlushedStoreIsAnErrorAndNotAnEmptyStore) {
 TEST(RedisStoreId, ANewerFormatIsRefused) {
     const OwnRedis redis;
     must(must(redis.open())->apply({}, soon()));
-    redis.by_hand().ask({"HSET", "{holdfast}:store", "format", "2"});
+    redis.by_hand().ask({"HSET", "{holdfast}:store", "format", "3"});
     EXPECT_THAT(redis.open(), RefusedWith(Errc::format_unsupported));
 }
 
@@ -242,76 +239,6 @@ TEST(RedisClock, AClockPutForwardNeitherLosesALockNorItsToken) {
     ASSERT_TRUE(after.stolen_from) << "the lease ran out, and the record was there";
     EXPECT_EQ(after.stolen_from->lock_id, before.lock.lease->lock_id);
     expect_sound(*store, lock("x"));
-}
-
-TEST(RedisHints, TheNextInLineIsToldOfItsTurnAndWokenByThatAlone) {
-    const OwnRedis redis;
-    const auto store = must(redis.open());
-    RedisByHand server = redis.by_hand();
-    const Acquire alice = by_alice(lock("x"), 1h);
-    must(store->apply_one(alice, soon()));
-    const Acquire bob = queued(by_bob(lock("x")), 1h);
-    EXPECT_FALSE(store->apply_one(bob, soon()));
-
-    std::stop_source enough;
-    const Watch watch{.name = lock("x"), .seen_seq = 1, .ticket = bob.as.lock_id, .stop = enough.get_token()};
-    auto woken = std::async(std::launch::async, [&] { return store->wait_for_change(watch, Deadline::never()); });
-    const Deadline patience = soon();
-    std::vector<std::string> channels;
-    while (channels.empty() && !patience.passed(host_clock())) channels = server.list({"PUBSUB", "CHANNELS"});
-    ASSERT_EQ(channels.size(), 1U);
-
-    // The lock is held for an hour: who only looked would see no reason to wake.
-    server.ask({"PUBLISH", channels.front(), ""});
-    EXPECT_EQ(woken.wait_for(20s), std::future_status::ready);
-    enough.request_stop();
-    EXPECT_THAT(woken.get(), Granted());
-
-    RedisByHand listener = redis.by_hand();
-    listener.list({"SUBSCRIBE", channels.front()});
-    must(store->apply_one(release(alice), soon()));
-    // What it was told stands before the answer.
-    EXPECT_EQ(listener.list({"PING"}).front(), "message");
-}
-
-// All threads of a process hear through one connection, which one of them reads. If each announcement woke all of them,
-// a thousand waiters would cost a thousand times as much.
-TEST(RedisHints, WhatOneThreadIsToldDoesNotWakeTheOthers) {
-    const OwnRedis redis;
-    const auto store = must(redis.open());
-    RedisByHand server = redis.by_hand();
-    const auto stand_in_line = [&](const std::string& name) {
-        must(store->apply_one(by_alice(lock(name), 1h), soon()));
-        const Acquire bob = queued(by_bob(lock(name)), 1h);
-        EXPECT_THAT(store->apply_one(bob, soon()), RefusedWith(Errc::lock_conflict));
-        return Watch{.name = lock(name), .seen_seq = 1, .ticket = bob.as.lock_id};
-    };
-    std::stop_source enough;
-    std::vector<std::future<long>> others;
-    for (int i = 0; i < 8; ++i) {
-        Watch watch = stand_in_line("other " + std::to_string(i));
-        watch.stop = enough.get_token();
-        others.push_back(std::async(std::launch::async, [&store, watch] {
-            EXPECT_THAT(store->wait_for_change(watch, Deadline::never()), Granted());
-            rusage usage{};
-            getrusage(RUSAGE_THREAD, &usage);
-            return usage.ru_nvcsw;
-        }));
-    }
-    const Watch told = stand_in_line("x");
-    const std::string channel = "{holdfast}:turn:" + told.ticket->text();
-    constexpr int rounds = 500;
-    for (int round = 0; round < rounds && !HasFailure(); ++round) {
-        auto woken = std::async(std::launch::async, [&] { return store->wait_for_change(told, soon()); });
-        // Until it listens, nobody hears it.
-        while (woken.wait_for(1ms) != std::future_status::ready) server.ask({"PUBLISH", channel, ""});
-        EXPECT_THAT(woken.get(), Granted());
-    }
-    enough.request_stop();
-    // Most of them never read: they slept, and looked once a second.
-    std::vector<long> times;
-    for (auto& other : others) times.push_back(other.get());
-    EXPECT_LT(std::ranges::min(times), rounds / 2) << testing::PrintToString(times);
 }
 
 }  // namespace

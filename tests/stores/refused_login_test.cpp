@@ -1,6 +1,6 @@
-// Goal: a server that answers and lets nobody in is not taken for one that is away. Whoever waits hears it at once, and
-// whoever holds a lock hears why it is not renewed, and renews when it is let in again. Method: users whose password,
-// rights or limits are changed under an open store.
+// Goal: a server that refuses logins is not taken for one that is away. A waiter is told at once, and a holder is told
+// why its lease is not renewed, and renews as soon as logins work again. Method: users whose password, rights or limits
+// are changed under an open store.
 #include "client/waiter.hpp"
 #include "holdfast/open.hpp"
 #include "support/etcd_by_hand.hpp"
@@ -34,7 +34,7 @@ struct Door {
     std::unique_ptr<Server> server{};  ///< If it is the test's own.
     std::uint16_t port;
     std::function<std::string(std::string_view password, std::uint16_t port)> url_at;
-    /// Whoever is logged in is so no longer.
+    /// Ends all sessions that are logged in.
     std::function<void(std::string_view password)> change_password;
 
     [[nodiscard]] std::string url(std::string_view password) const { return url_at(password, port); }
@@ -155,7 +155,7 @@ TEST_P(RefusedLogin, UnderAnOpenStoreEndsAWaitAndNoLeaseAndIsOverWhenThePassword
     const Outcome again = must(store->apply_one(renewal(alice), soon()));
     EXPECT_EQ(again.lock.token, token) << "the lease was never lost";
 
-    // Two faults at once: a grant whose answer is lost, and nobody is let in who would look.
+    // Two faults at once: a grant whose answer is lost, and the login that would check it is refused.
     Proxy proxy(door_.port);
     const auto behind = must(open_store(door_.url(first_password, proxy.port())));
     // Once the store has seen the server's clock, it decides without a look, and has to look afterwards.
@@ -175,7 +175,7 @@ TEST_P(RefusedLogin, UnderAnOpenStoreEndsAWaitAndNoLeaseAndIsOverWhenThePassword
 INSTANTIATE_TEST_SUITE_P(Servers, RefusedLogin, testing::ValuesIn(server_kinds()),
                          [](const auto& test) { return test.param; });
 
-/// Whatever a server has against somebody who logs in, by what it says of it.
+/// The refusals of a server at login, by their codes.
 TEST(PostgresLogin, EveryRefusalIsOneAndNothingElseIs) {
     const ServerFolder folder;
     const std::string rules = folder.write("rules",

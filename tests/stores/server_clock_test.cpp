@@ -35,7 +35,7 @@ TEST_P(ServerClockTest, PutBackItNeitherEndsALeaseNorBlocksALock) {
     must(store_->apply_one(live, soon()));
     clock_.step(-1h);
 
-    // Who died is replaced after a ttl or two; had the deadline not moved with the clock, after an hour.
+    // A dead holder is replaced after a ttl or two; had the deadline not moved with the clock, after an hour.
     const auto bob = client::acquire_in_turn(*store_, by_bob(lock("x")), host_clock(), {.deadline = soon()});
     ASSERT_THAT(bob, Granted());
     EXPECT_GE(host_clock().boottime(), sent + 1s) << "and not before its lease was over";

@@ -1,5 +1,5 @@
-// Goal: PostgreSQL and MySQL get format 2 whole or not at all, whatever else happens meanwhile. Method: a store of
-// format 1, and what an older program or an administrator does to it by hand.
+// Goal: PostgreSQL and MySQL get today's format whole or not at all, whatever else happens meanwhile. Method: a store
+// of format 1, and what an older program or an administrator does to it by hand.
 #include "holdfast/open.hpp"
 #include "stores/stored_store.hpp"
 #include "support/matchers.hpp"
@@ -60,7 +60,7 @@ protected:
         return stored_.open()->apply_one(request, stored_.soon());
     }
 
-    /// Waits until somebody waits for those who have read the table `meta`.
+    /// Waits until an upgrade waits for the transactions that have read the table `meta`.
     void await_upgrade() {
         const std::string question =
             is_postgres() ? fmt::format(
@@ -88,7 +88,7 @@ TEST_P(SqlUpgrade, ComesWithTheFirstChangeAndNotWithReading) {
     EXPECT_EQ(shell_.format(), "1");
     EXPECT_FALSE(reader->info().was_used);
     must(stored_.open()->apply({}, stored_.soon()));
-    EXPECT_EQ(shell_.format(), "2");
+    EXPECT_EQ(shell_.format(), "3");
     EXPECT_EQ(shell_.used(), "yes");
     must(reader->inspect(lock("held"), stored_.soon()));
     EXPECT_TRUE(reader->info().was_used);
@@ -98,14 +98,14 @@ TEST_P(SqlUpgrade, ComesWithTheFirstChangeAndNotWithReading) {
 TEST_P(SqlUpgrade, OfAStoreWithoutLocksDoesNotSayThatItWasUsed) {
     shell_.empty();
     must(stored_.open()->apply({}, stored_.soon()));
-    EXPECT_EQ(shell_.format(), "2");
+    EXPECT_EQ(shell_.format(), "3");
     EXPECT_EQ(shell_.used(), "no");
     EXPECT_THAT(change(by_bob(lock("x"))), Granted());
     EXPECT_EQ(shell_.used(), "yes");
 }
 
 // An older program has read the format, and writes the store's first lock while somebody upgrades.
-TEST_P(SqlUpgrade, WaitsForThoseWhoHaveSeenTheOldFormat) {
+TEST_P(SqlUpgrade, WaitsForTransactionsThatHaveSeenTheOldFormat) {
     for (const char* table : {"locks", "audit"})
         shell_(fmt::format("CREATE TABLE {0}_saved AS SELECT * FROM {0}", shell_.table(table)));
     // The last step that waits: others have gone as far as that.
@@ -120,11 +120,11 @@ TEST_P(SqlUpgrade, WaitsForThoseWhoHaveSeenTheOldFormat) {
         shell_(fmt::format("INSERT INTO {0} SELECT * FROM {0}_saved", shell_.table(table)));
     shell_("COMMIT");
     must(upgraded.get());
-    EXPECT_EQ(shell_.format(), "2");
+    EXPECT_EQ(shell_.format(), "3");
     EXPECT_EQ(shell_.used(), "yes");
 }
 
-TEST_P(SqlUpgrade, IsLeftToThoseWhoMayDoIt) {
+TEST_P(SqlUpgrade, IsLeftToUsersThatMayDoIt) {
     const std::string user = stored_.name().substr(0, 20);
     std::string url = stored_.url();
     if (is_postgres()) {
@@ -142,7 +142,7 @@ TEST_P(SqlUpgrade, IsLeftToThoseWhoMayDoIt) {
     EXPECT_EQ(must(store->inspect(lock("held"), stored_.soon())).state, LockState::held);
     const Reply refused = store->apply_one(by_bob(lock("x")), stored_.soon());
     ASSERT_THAT(refused, RefusedWith(Errc::denied));
-    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("format 2"), HasSubstr("`holdfast init`")));
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("format 3"), HasSubstr("`holdfast init`")));
     EXPECT_EQ(shell_.format(), "1");
 
     must(stored_.open()->apply({}, stored_.soon()));
@@ -153,8 +153,22 @@ TEST_P(SqlUpgrade, IsLeftToThoseWhoMayDoIt) {
         shell_(fmt::format("DROP USER {}@'127.0.0.1'", user));
 }
 
+// Format 2 has the mark already, and differs in the number alone.
+TEST_P(SqlUpgrade, OfFormatTwoComesWithTheFirstChangeAndKeepsTheMark) {
+    must(stored_.open()->apply({}, stored_.soon()));
+    shell_("UPDATE " + shell_.table("meta") + " SET format = 2");
+    const auto reader = stored_.open();
+    EXPECT_EQ(must(reader->inspect(lock("held"), stored_.soon())).state, LockState::held);
+    EXPECT_TRUE(reader->info().was_used);
+    EXPECT_EQ(shell_.format(), "2");
+    EXPECT_THAT(stored_.open()->apply_one(by_bob(lock("x")), stored_.soon()), Granted());
+    EXPECT_EQ(shell_.format(), "3");
+    EXPECT_TRUE(reader->info().was_used);
+    EXPECT_THAT(reader->apply_one(by_bob(lock("y")), stored_.soon()), Granted());
+}
+
 TEST_P(SqlUpgrade, OfANewerFormatIsRefused) {
-    shell_("UPDATE " + shell_.table("meta") + " SET format = 3");
+    shell_("UPDATE " + shell_.table("meta") + " SET format = 4");
     EXPECT_THAT(open_store(stored_.url()), RefusedWith(Errc::format_unsupported));
 }
 
@@ -167,7 +181,7 @@ TEST(MysqlUpgrade, ThatStoppedHalfWayIsFinished) {
         if (refuses_older) shell("UPDATE holdfast_meta SET format = 0");
         EXPECT_EQ(must(stored.open()->inspect(lock("held"), stored.soon())).state, LockState::held);
         EXPECT_THAT(stored.open()->apply_one(by_bob(lock("x")), stored.soon()), Granted());
-        EXPECT_EQ(shell.format(), "2");
+        EXPECT_EQ(shell.format(), "3");
         EXPECT_EQ(shell.used(), "yes");
     }
 }

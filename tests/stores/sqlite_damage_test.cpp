@@ -89,7 +89,7 @@ TEST_F(SqliteDamage, AFlippedByteNeverChangesWhatALockSays) {
             ++noticed;
             continue;
         }
-        // A place in the queue is no promise; who holds the lock is.
+        // A place in the queue is no promise, but the holder of the lock is.
         seen->first.waiters = expected.first.waiters;
         ASSERT_EQ(seen->first, expected.first) << "byte " << i;
         ASSERT_EQ(seen->second, expected.second) << "byte " << i;

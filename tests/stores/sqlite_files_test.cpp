@@ -208,7 +208,7 @@ TEST_F(SqliteFiles, AFileOfAnotherUserIsRefused) {
 
 TEST_F(SqliteFiles, ANewerFormatIsRefusedAndUntouched) {
     create(*open());
-    ASSERT_EQ(ByHand(file()).execute("PRAGMA user_version = 3"), SQLITE_OK);
+    ASSERT_EQ(ByHand(file()).execute("PRAGMA user_version = 4"), SQLITE_OK);
     const auto before = contents_of(folder_.path());
     EXPECT_THAT(open_store(url()), RefusedWith(Errc::format_unsupported));
     EXPECT_TRUE(contents_of(folder_.path()) == before);
@@ -275,8 +275,9 @@ std::uint32_t moved_pages(const fs::path& database) {
     return pages;
 }
 
-// Before 3.51.3, SQLite can lose what is committed while two connections move the log into the database. Whoever is in
-// the gate may be doing that, so nobody else does: not when it opens the store, nor reads, nor waits, nor closes it.
+// Before 3.51.3, SQLite can lose what is committed while two connections move the log into the database. A process that
+// is in the gate may be doing that, so nobody else does: not when it opens the store, nor reads, nor waits, nor closes
+// it.
 TEST_F(SqliteFiles, NobodyMovesTheLogWhileAnotherProcessIsInTheGate) {
     auto writer = open();
     ASSERT_THAT(writer->apply_one(by_alice(lock("a")), Deadline::never()), Granted());

@@ -97,7 +97,7 @@ TEST_P(SqliteSideFile, ThatIsAPipeIsRefusedAndDoesNotHang) {
     make_side();
     fs::remove(side());
     ASSERT_EQ(mkfifo(side().c_str(), 0600), 0);
-    // Whoever opens it waits for a writer that never comes.
+    // An open would wait for a writer that never comes.
     alarm(30);
     expect_refused("remove it");
     alarm(0);

@@ -1,5 +1,6 @@
-// Goal: what older versions have stored stays readable, counts, and gets today's format with the first change, whoever
-// comes at once. Method: stores that commit 8720ead wrote, loaded from text into real servers and files.
+// Goal: what older versions have stored stays readable, counts, and gets today's format with the first change, also if
+// several clients make it at once. Method: stores that commit 8720ead wrote, loaded from text into real servers and
+// files.
 #include "client/verify.hpp"
 #include "stores/stored_store.hpp"
 #include "support/matchers.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <latch>
+#include <map>
 #include <thread>
 
 namespace holdfast::tests {
@@ -24,7 +26,7 @@ protected:
     [[nodiscard]] LockStatus inspect(std::string_view name) const {
         return must(stored_.open()->inspect(lock(name), stored_.soon()));
     }
-    /// Who waits on one host does not outlive its boot, which was another one.
+    /// A waiter on a host does not outlive its boot, and the fixture is from another one.
     [[nodiscard]] static bool keeps_queue() { return GetParam() != "sqlite" && GetParam() != "file"; }
     [[nodiscard]] Renew renewal_of_held() const { return {lock("held"), stored_.holder(), lasting(1h)}; }
 
@@ -48,6 +50,25 @@ TEST_P(StoreOf8720ead, IsReadAsItIs) {
     EXPECT_EQ(all.events, 6U);
     const auto findings = store->examine(stored_.soon());
     EXPECT_TRUE(std::ranges::any_of(findings, [](const Finding& one) { return one.name == "format" && one.ok; }));
+}
+
+TEST_P(StoreOf8720ead, KeepsItsFormatWhenItIsReadAndGetsOursWithTheFirstChange) {
+    const std::map<std::string, std::pair<std::string, std::string>> formats{
+        {"sqlite", {"2", "3"}}, {"file", {"1", "2"}},  {"postgres", {"1", "3"}},
+        {"mysql", {"1", "3"}},  {"redis", {"1", "2"}}, {"etcd", {"1", "2"}}};
+    const auto& [older, ours] = formats.at(GetParam());
+    {
+        const auto store = stored_.open();
+        must(store->inspect(lock("held"), stored_.soon()));
+        must(store->list({.with_free = true}, stored_.soon()));
+        EXPECT_EQ(must(store->history({}, stored_.soon())).size(), 6U);
+        EXPECT_EQ(must(store->events({}, 100, stored_.soon())).events.size(), 6U);
+        static_cast<void>(store->examine(stored_.soon()));
+    }
+    EXPECT_EQ(stored_.format(), older);
+    must(stored_.open()->apply({}, stored_.soon()));
+    EXPECT_EQ(stored_.format(), ours);
+    EXPECT_EQ(verified().events, 6U);
 }
 
 TEST_P(StoreOf8720ead, ItsLeasesCountAndItsTokensRise) {

@@ -160,4 +160,31 @@ std::string StoredStore::url() const {
     return ServerPlace(kind_, shared_server_port(kind_), name_).url();
 }
 
+std::string StoredStore::format() const {
+    if (kind_ == "sqlite") {
+        // `user_version`, as the header of the file has it.
+        std::ifstream in(folder_.path() / "locks.db", std::ios::binary);
+        in.seekg(63);
+        return std::to_string(in.get());
+    }
+    if (kind_ == "file") {
+        std::ifstream in(folder_.path() / "locks" / "format");
+        std::string line;
+        std::getline(in, line);
+        std::getline(in, line);
+        return line.substr(line.find(' ') + 1);
+    }
+    const std::uint16_t port = shared_server_port(kind_);
+    if (kind_ == "postgres") {
+        ByHand by_hand(port);
+        return by_hand("SELECT format FROM " + name_ + ".meta");
+    }
+    if (kind_ == "mysql") return MysqlByHand(port, name_).value("SELECT format FROM holdfast_meta");
+    if (kind_ == "redis") return RedisByHand(port).ask({"HGET", "{" + name_ + "}:store", "format"});
+    std::istringstream words(EtcdByHand(port).get(name_ + "/meta").value_or(""));
+    std::string word;
+    words >> word >> word;
+    return word;
+}
+
 }  // namespace holdfast::tests

@@ -31,6 +31,9 @@ public:
     [[nodiscard]] const Credentials& holder() const { return holder_; }
 
     [[nodiscard]] std::string url() const;
+    /// The number of its format, read by hand. No Store object may be open.
+    [[nodiscard]] std::string format() const;
+
     /// What belongs to the store in its server: a schema, a database or what keys begin with.
     [[nodiscard]] const std::string& name() const { return name_; }
 

@@ -15,10 +15,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A real store that counts who goes to sleep and who comes back.
+/// A real store that counts the waits that begin and that end.
 class CountingStore final : public Store {
 public:
-    explicit CountingStore(Store& inner) : inner_(inner) {}
+    explicit CountingStore(Store& inner) : Store(inner.clock()), inner_(inner) {}
 
     std::atomic<int> asleep = 0;  ///< How often anybody began to wait.
     std::atomic<int> woken = 0;
@@ -42,7 +42,16 @@ public:
     Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
         return inner_.history(query, deadline);
     }
+    Result<std::unique_ptr<Subscription>> subscribe(const Watch& watch, WatchFired fired) override {
+        return inner_.subscribe(watch, std::move(fired));
+    }
+    StoreProperties properties() const override { return inner_.properties(); }
+    Result<EventPage> events(const EventCursor& after, std::size_t limit, Deadline deadline) override {
+        return inner_.events(after, limit, deadline);
+    }
+    Result<EventCursor> end_of_events(Deadline deadline) override { return inner_.end_of_events(deadline); }
     StoreInfo info() const override { return inner_.info(); }
+    std::optional<StoreId> store_id() const override { return inner_.store_id(); }
     std::vector<Finding> examine(Deadline deadline) override { return inner_.examine(deadline); }
 
 private:

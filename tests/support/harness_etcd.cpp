@@ -31,6 +31,10 @@ public:
         middle = static_cast<char>(middle ^ 1);
         etcd.put(key, *record);
     }
+    void corrupt_queue(const LockName& name) override {
+        const EtcdByHand etcd(port_);
+        for (const std::string& key : etcd.keys(prefix_ + "/q/" + name.text())) etcd.put(key, "damaged");
+    }
 
 private:
     const std::uint16_t port_ = shared_server_port("etcd");

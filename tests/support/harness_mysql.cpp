@@ -16,6 +16,10 @@ public:
         shell.run("UPDATE holdfast_locks SET token = token + 1 WHERE name = " + hex_literal(name.text()));
         if (shell.affected() != 1) throw std::runtime_error("no record of " + name.text());
     }
+    void corrupt_queue(const LockName& name) override {
+        MysqlByHand shell(database_.port(), database_.name());
+        shell.run("UPDATE holdfast_queue SET data = x'00' WHERE name = " + hex_literal(name.text()));
+    }
 
 private:
     MysqlDatabase database_{shared_server_port("mysql")};

@@ -20,6 +20,9 @@ public:
                           ByHand::bytes(name.text()) + " RETURNING 1");
         if (changed != "1") throw std::runtime_error("no record of " + name.text());
     }
+    void corrupt_queue(const LockName& name) override {
+        ByHand{port_}("UPDATE " + schema_ + ".queue SET data = '\\x00' WHERE name = " + ByHand::bytes(name.text()));
+    }
 
 private:
     const std::uint16_t port_ = shared_server_port("postgres");

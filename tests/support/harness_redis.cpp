@@ -29,6 +29,10 @@ public:
         // As a slip does it, and not as a store does it: the version, at the beginning, stays.
         server_.ask({"SET", key, record});
     }
+    void corrupt_queue(const LockName& name) override {
+        const std::string key = "{" + prefix_ + "}:tickets:" + name.text();
+        for (const std::string& id : server_.list({"HKEYS", key})) server_.ask({"HSET", key, id, "damaged"});
+    }
 
 private:
     RedisByHand server_{shared_server_port("redis")};

@@ -16,8 +16,8 @@ inline constexpr const char* not_here = "not on this machine: ";
 /// Whether files can be given to another user: by root, and not by the only user of a namespace.
 [[nodiscard]] bool can_give_away();
 
-/// While it lives, this process has the rights of a plain user, to whom `folder` and everything in it is given: root
-/// becomes nobody, and other users stay what they are. The caller must have a single thread.
+/// While it lives, this process has the rights of a plain user, which owns `folder` and everything in it: root becomes
+/// nobody, and other users stay what they are. The caller must have a single thread.
 class AsPlainUser {
 public:
     explicit AsPlainUser(const std::filesystem::path& folder);

@@ -21,8 +21,8 @@ struct Exit {
 
 /// A real child process with a pipe to its standard input and one from its standard output.
 ///
-/// Who lets go of it without waiting kills it: no test leaves a process behind. What is waited for and does not come
-/// in time is thrown, and fails the test.
+/// Destroying it without waiting kills it: no test leaves a process behind. What is waited for and does not come in
+/// time is thrown, and fails the test.
 class Process {
 public:
     /// Runs a program. Throws if it cannot be started.

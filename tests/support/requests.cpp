@@ -35,6 +35,7 @@ Acquire queued(Acquire request, std::chrono::milliseconds ticket) {
 Renew renewal(const Acquire& grant, Revive revive) { return {grant.name, grant.as, grant.ttl, revive}; }
 Release release(const Acquire& grant) { return {grant.name, grant.as}; }
 Cancel cancel(const Acquire& grant) { return {grant.name, grant.as}; }
+Expire expiry(const Acquire& grant) { return {grant.name, grant.as.lock_id}; }
 Check check(const LockName& name, FencingToken token) { return {.name = name, .token = token}; }
 
 }  // namespace holdfast::tests

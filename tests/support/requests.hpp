@@ -27,6 +27,8 @@ namespace holdfast::tests {
 [[nodiscard]] Renew renewal(const Acquire& grant, Revive revive = Revive::no);
 [[nodiscard]] Release release(const Acquire& grant);
 [[nodiscard]] Cancel cancel(const Acquire& grant);
+/// What anybody may send once its lease has run out.
+[[nodiscard]] Expire expiry(const Acquire& grant);
 [[nodiscard]] Check check(const LockName& name, FencingToken token);
 
 }  // namespace holdfast::tests

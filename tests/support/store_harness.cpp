@@ -15,6 +15,7 @@ class MemoryHarness final : public StoreHarness {
 public:
     [[nodiscard]] std::string url() const override { return "memory:"; }
     void corrupt(const LockName&) override { throw std::logic_error("memory cannot be damaged from outside"); }
+    void corrupt_queue(const LockName& name) override { corrupt(name); }
 };
 
 class FileHarness final : public StoreHarness {
@@ -27,6 +28,10 @@ public:
         char& middle = content[content.size() / 2];
         middle = static_cast<char>(middle ^ 1);
         std::ofstream(file, std::ios::binary) << content;
+    }
+    void corrupt_queue(const LockName& name) override {
+        for (const auto& entry : std::filesystem::directory_iterator(record_of(name).parent_path() / "queue"))
+            std::ofstream(entry.path(), std::ios::binary) << "damaged";
     }
 
 private:
@@ -49,19 +54,25 @@ public:
     [[nodiscard]] std::string url() const override { return "sqlite:" + file().string() + "?sync=off"; }
     /// Changes a column, as a slip in a SQL shell does.
     void corrupt(const LockName& name) override {
+        change("UPDATE holdfast_locks SET token = token + 1 WHERE name = %Q", name);
+    }
+    void corrupt_queue(const LockName& name) override {
+        change("UPDATE holdfast_queue SET crc = crc + 1 WHERE name = %Q", name);
+    }
+
+private:
+    void change(const char* sql, const LockName& name) const {
         sqlite3* opened = nullptr;
         const int status = sqlite3_open(file().c_str(), &opened);
         const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> database(opened, sqlite3_close);
         if (status != SQLITE_OK) throw std::runtime_error("cannot open " + file().string());
-        const std::unique_ptr<char, decltype(&sqlite3_free)> statement(
-            sqlite3_mprintf("UPDATE holdfast_locks SET token = token + 1 WHERE name = %Q", name.text().c_str()),
-            sqlite3_free);
+        const std::unique_ptr<char, decltype(&sqlite3_free)> statement(sqlite3_mprintf(sql, name.text().c_str()),
+                                                                       sqlite3_free);
         if (sqlite3_exec(database.get(), statement.get(), nullptr, nullptr, nullptr) != SQLITE_OK ||
             sqlite3_changes(database.get()) != 1)
             throw std::runtime_error("no record of " + name.text());
     }
 
-private:
     [[nodiscard]] std::filesystem::path file() const { return folder() / "locks.db"; }
 };
 

@@ -35,6 +35,8 @@ public:
 
     /// Damages what is stored of the lock, behind the store's back.
     virtual void corrupt(const LockName& name) = 0;
+    /// The same of all places in its queue.
+    virtual void corrupt_queue(const LockName& name) = 0;
 
 protected:
     /// Where a store that keeps files puts them. Goes after the Store object.

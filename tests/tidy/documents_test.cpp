@@ -94,7 +94,7 @@ TEST(LabelCheck, FindsEachLabelOnceAndNoneInComments) {
     EXPECT_THAT(labels_in({file}), testing::ElementsAre("docs", "unit"));
 }
 
-/// Pages that are older than the rule. Whoever wraps one takes it off this list.
+/// Pages that are older than the rule. Remove a page from this list after wrapping its lines.
 bool may_be_wide(const SourceFile& page) {
     static constexpr std::array beginnings{"README.md",           "docs/ARCHITECTURE.md", "docs/PROTOCOL.md",
                                            "docs/adding-a-store", "docs/reference/",      "docs/reliability.md"};

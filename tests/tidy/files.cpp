@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <regex>
 
 namespace holdfast::tidy {
@@ -67,6 +69,33 @@ Complaints unfinished_work(const std::vector<SourceFile>& files) {
         "X)\\b");
     return lines_that(files, "finish it, or open an issue",
                       [](const std::string& line) { return std::regex_search(line, marks); });
+}
+
+Complaints host_clock_uses(const std::vector<SourceFile>& files) {
+    constexpr std::array<std::string_view, 4> allowed{"src/values/clock.cpp", "src/base/real_clock.hpp",
+                                                      "src/cli/app.cpp", "src/guards/run/spawn.cpp"};
+    std::vector<SourceFile> others;
+    std::ranges::copy_if(files, std::back_inserter(others), [&](const SourceFile& file) {
+        return std::ranges::find(allowed, file.path) == allowed.end();
+    });
+    return lines_that(others, "use the clock of the store, or base::real_clock",
+                      [](const std::string& line) { return line.find("host_clock()") != std::string::npos; });
+}
+
+Complaints silent_skips(const std::vector<SourceFile>& files) {
+    static const std::regex skip(
+        "GTEST"
+        "_SKIP\\(\\)");
+    static const std::regex told("not_here|the release build runs this");
+    Complaints complaints;
+    for (const SourceFile& file : files) {
+        if (file.path.starts_with("tests/conformance/")) continue;
+        const auto wrong = lines_that(
+            {file}, "say not_here and why, so that it is listed",
+            [](const std::string& line) { return std::regex_search(line, skip) && !std::regex_search(line, told); });
+        complaints.insert(complaints.end(), wrong.begin(), wrong.end());
+    }
+    return complaints;
 }
 
 Complaints globbed_sources(const std::vector<SourceFile>& cmake_files) {

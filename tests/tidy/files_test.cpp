@@ -37,11 +37,35 @@ TEST(EveryFile, IsFinished) {
     EXPECT_THAT(unfinished_work(sources_below({"docs"}, {".md"})), IsEmpty());
 }
 
+TEST(EveryTest, ThatIsSkippedSaysThatItIsBecauseOfThisMachine) {
+    EXPECT_THAT(silent_skips(sources_below({"tests"}, {".hpp", ".cpp"})), IsEmpty());
+}
+
+TEST(TheCheckOfSkippedTests, RefusesOneWithoutAReasonThatIsListed) {
+    const std::string skip = std::string("GTEST") + "_SKIP() << ";
+    EXPECT_THAT(silent_skips({made_up("tests/cli/a.cpp", "x\n" + skip + "\"not root\";\n")}),
+                ElementsAre(HasSubstr("tests/cli/a.cpp:2")));
+    for (const std::string reason :
+         {"not_here << \"x\"", "tests::not_here << \"x\"", "\"a sanitizer needs it; the release build runs this\""})
+        EXPECT_THAT(silent_skips({made_up("tests/cli/a.cpp", skip + reason + ";\n")}), IsEmpty()) << reason;
+    EXPECT_THAT(silent_skips({made_up("tests/conformance/a.cpp", skip + "name;\n")}), IsEmpty());
+}
+
 TEST(EveryHeader, MayBeIncludedTwice) { EXPECT_THAT(unguarded_headers(cpp_files()), IsEmpty()); }
 
 TEST(EverySource, IsListedWhereItIsBuilt) {
     EXPECT_THAT(globbed_sources(cmake_files()), IsEmpty());
     EXPECT_THAT(unlisted_sources(sources_below({"src", "tests", "bench"}, {".cpp"}), cmake_files()), IsEmpty());
+}
+
+TEST(EverySource, LeavesTheClockToItsCaller) {
+    EXPECT_THAT(host_clock_uses(sources_below({"src"}, {".hpp", ".cpp"})), IsEmpty());
+}
+
+TEST(TheCheckOfClocks, RefusesTheClockOfTheHost) {
+    const std::string line = "auto now = host_clock().boottime();\n";
+    EXPECT_THAT(host_clock_uses({made_up("src/stores/redis/wait.cpp", line)}), SizeIs(1));
+    EXPECT_THAT(host_clock_uses({made_up("src/cli/app.cpp", line)}), IsEmpty());
 }
 
 TEST(TheCheckOfLength, RefusesOneLineTooMany) {

@@ -31,7 +31,7 @@ TEST(GoodHistory, OfTwoSupervisorsPasses) {
     EXPECT_EQ(judged(supervised()).counts.at("leases with children"), 2U);
 }
 
-TEST(HandedOn, IsAGrantToWhoStoodInLine) {
+TEST(HandedOn, IsAGrantToTheWaiter) {
     Story story = two_holders();
     story.change("B.acquire", R"("op":"acquire","id":"B","ticket":3000)", R"("op":"handed","id":"B")");
     EXPECT_THAT(complaints(story), IsEmpty());
@@ -135,7 +135,7 @@ TEST(Overlap, AfterABreakIsCountedAndAllowed) {
     EXPECT_EQ(judged(story).counts.at("overlaps after a break"), 1U);
 }
 
-TEST(Queue, DoesNotKeepAPlaceForWhoStayedAwayTooLong) {
+TEST(Queue, DoesNotKeepAPlaceForAWaiterThatStayedAwayTooLong) {
     EXPECT_THAT(complaints(overtaken().change("B.wait", R"("ticket":3000)", R"("ticket":10)")), IsEmpty());
 }
 

@@ -77,7 +77,7 @@ TEST_F(RoadTest, ThatHoldsRepliesLetsRequestsPassAndDeliversLate) {
     EXPECT_EQ(heard(client_), "reply");
 }
 
-// As with lost packets: who gave up and went away has still said what it said.
+// As with lost packets: the bytes of a client that gave up and left still arrive.
 TEST_F(RoadTest, DeliversWhatSomebodySaidBeforeItWentAway) {
     proxy_.become({.holds_requests = true});
     say(client_, "request");

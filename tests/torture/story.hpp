@@ -45,7 +45,7 @@ private:
 [[nodiscard]] Story supervised();
 /// Alice is stopped while she holds (token 100), and Bob steals (token 200).
 [[nodiscard]] Story theft();
-/// Carol comes after Bob, who waits, and gets the lock before him.
+/// Bob waits; Carol comes after him and gets the lock before him.
 [[nodiscard]] Story overtaken();
 
 }  // namespace torture

@@ -43,6 +43,7 @@ const std::vector<Expected> contract{
     {Errc::audit_chain_broken, 20, "E_AUDIT_CHAIN_BROKEN", 84, 0},
     {Errc::payload_hash_mismatch, 21, "E_PAYLOAD_HASH_MISMATCH", 84, 0},
     {Errc::record_corrupt, 22, "E_RECORD_CORRUPT", 84, 500},
+    {Errc::migration_failed, 23, "E_MIGRATION_FAILED", 83, 0},
 };
 
 TEST(ErrorTableTest, EveryCodeHasTheNumberNameAndStatusesOfTheContract) {
@@ -91,7 +92,10 @@ TEST(EventNamesTest, AreThoseOfTheJson) {
         {EventKind::override_requested, "override_requested"},
         {EventKind::override_approved, "override_approved"},
         {EventKind::override_denied, "override_denied"},
-        {EventKind::pruned, "pruned"}};
+        {EventKind::pruned, "pruned"},
+        {EventKind::expired, "expired"},
+        {EventKind::fenced, "fenced"},
+        {EventKind::repaired, "repaired"}};
     for (const auto& [kind, name] : names) EXPECT_EQ(name_of(kind), name);
 }
 

@@ -44,7 +44,7 @@ TEST(LockNameTest, AcceptsEverythingTheGrammarAllows) {
     }
 }
 
-// Whoever asks for `../x` has put a path where a name belongs.
+// A caller that passes `../x` has put a path where a name belongs.
 TEST(LockNameTest, HasNoStepsOfAPath) {
     for (const std::string_view text : {".", "..", "../x", "./x", "x/..", "x/.", "/..", "a/../b", "../../etc/passwd"})
         EXPECT_THAT(LockName::parse(text), RefusedWith(Errc::name_invalid)) << text;

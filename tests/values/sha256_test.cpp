@@ -1,4 +1,5 @@
-// SHA-256 against the vectors of FIPS 180-4 and NIST's examples, and around every length where padding changes.
+// SHA-256 against the vectors of FIPS 180-4 and NIST's examples, around every length where padding changes, and in
+// pieces that end at every boundary.
 
 #include "values/sha256.hpp"
 
@@ -6,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,13 +15,15 @@
 namespace holdfast {
 namespace {
 
+constexpr std::string_view hash_of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 std::string hash(std::string_view text) {
     const std::vector<std::uint8_t> bytes(text.begin(), text.end());
     return to_hex(sha256(bytes));
 }
 
 TEST(Sha256Test, AgreesWithThePublishedVectors) {
-    EXPECT_EQ(hash(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    EXPECT_EQ(hash(""), hash_of_nothing);
     EXPECT_EQ(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     EXPECT_EQ(hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
               "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
@@ -46,6 +50,33 @@ TEST(Sha256Test, AgreesWhereThePaddingChanges) {
         {129, "c12cb024a2e5551cca0e08fce8f1c5e314555cc3fef6329ee994a3db752166ae"},
     };
     for (const auto& [length, expected] : lengths) EXPECT_EQ(hash(std::string(length, 'a')), expected) << length;
+}
+
+TEST(Sha256Test, DoesNotDependOnWhereThePiecesEnd) {
+    constexpr std::size_t length = 129;
+    constexpr std::string_view expected = "c12cb024a2e5551cca0e08fce8f1c5e314555cc3fef6329ee994a3db752166ae";
+    const std::vector<std::uint8_t> bytes(length, 'a');
+    const std::span all(bytes);
+    for (std::size_t first = 0; first <= length; ++first) {
+        for (std::size_t second = first; second <= length; ++second) {
+            Sha256 hash;
+            hash.update(all.first(first));
+            hash.update(all.subspan(first, second - first));
+            hash.update(all.subspan(second));
+            EXPECT_EQ(to_hex(hash.finish()), expected) << first << " and " << second;
+        }
+    }
+}
+
+TEST(Sha256Test, AgreesByteByByte) {
+    constexpr std::string_view text = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    Sha256 hash;
+    for (const char letter : text) {
+        const auto byte = static_cast<std::uint8_t>(letter);
+        hash.update({&byte, 1});
+    }
+    EXPECT_EQ(to_hex(hash.finish()), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    EXPECT_EQ(to_hex(Sha256().finish()), hash_of_nothing);
 }
 
 TEST(Sha256Test, AgreesOnAMillionLetters) {

@@ -1,7 +1,11 @@
 #include "guards/run/family.hpp"
 
 #include "values/small_file.hpp"
+#include "values/text.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <dirent.h>
@@ -9,6 +13,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace holdfast::guards::run {
 namespace {
@@ -31,20 +36,36 @@ bool parse_stat(const std::string& stat, ProcessLine& line) {
     return std::from_chars(digits, stat.data() + stat.size(), line.parent).ec == std::errc{};
 }
 
+/// The entries of a folder of the kernel that are numbers.
+std::vector<pid_t> numbers_in(const std::string& folder) {
+    std::vector<pid_t> numbers;
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+    if (!opened) return numbers;
+    while (const dirent* entry = readdir(opened.get())) {
+        pid_t number = 0;
+        const std::string_view digits = entry->d_name;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        if (error == std::errc{} && end == digits.data() + digits.size()) numbers.push_back(number);
+    }
+    return numbers;
+}
+
+std::string folder_of(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
 std::vector<ProcessLine> all_processes() {
     std::vector<ProcessLine> lines;
-    const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
-    if (!proc) return lines;
-    while (const dirent* entry = readdir(proc.get())) {
+    for (const pid_t pid : numbers_in("/proc")) {
         ProcessLine line;
-        const std::string_view digits = entry->d_name;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), line.pid);
-        if (error != std::errc{} || end != digits.data() + digits.size()) continue;
-        // A process may end between the listing and the reading; then it is no longer anybody's relative.
-        if (parse_stat(small_file("/proc/" + std::string(digits) + "/stat").value_or(""), line))
-            lines.push_back(std::move(line));
+        line.pid = pid;
+        // A process may end between the listing and the reading; then it does not count.
+        if (parse_stat(small_file(folder_of(pid) + "/stat").value_or(""), line)) lines.push_back(std::move(line));
     }
     return lines;
+}
+
+/// A process whose first thread has ended looks like a zombie, although its other threads still run.
+bool has_ended(const ProcessLine& line) {
+    return line.state == 'Z' && numbers_in(folder_of(line.pid) + "/task").size() <= 1;
 }
 
 }  // namespace
@@ -56,8 +77,14 @@ bool has_children() {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+bool has_dead_child() {
+    siginfo_t info{};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
 std::set<pid_t> children() {
     std::set<pid_t> found;
+    if (!has_children()) return found;
     if (const auto listed = small_file("/proc/self/task/" + std::to_string(getpid()) + "/children")) {
         // Each number is followed by a space.
         const char* const end = listed->data() + listed->size();
@@ -76,10 +103,10 @@ std::set<pid_t> children() {
     return found;
 }
 
-std::vector<Relative> descendants(const std::set<pid_t>& except) {
+std::vector<Relative> descendants(pid_t root, const std::set<pid_t>& except) {
     const auto lines = all_processes();
-    std::set<pid_t> family{getpid()};
-    // Parents may be listed after their children, so this goes round until nobody is added.
+    std::set<pid_t> family{root};
+    // Parents may be listed after their children, so repeat until no process is added.
     for (bool grew = true; grew;) {
         grew = false;
         for (const ProcessLine& line : lines)
@@ -87,25 +114,75 @@ std::vector<Relative> descendants(const std::set<pid_t>& except) {
     }
     std::vector<Relative> living;
     for (const ProcessLine& line : lines)
-        if (line.pid != getpid() && line.state != 'Z' && family.contains(line.pid))
-            living.push_back({line.pid, line.name});
+        if (line.pid != root && family.contains(line.pid) && !has_ended(line)) living.push_back({line.pid, line.name});
     return living;
 }
 
-std::vector<Relative> marked_with(std::string_view mark) {
-    std::vector<Relative> found;
-    for (const ProcessLine& line : all_processes()) {
-        if (line.pid == getpid() || line.state == 'Z') continue;
-        const std::string environment =
-            '\0' + small_file("/proc/" + std::to_string(line.pid) + "/environ").value_or("");
-        const auto at = environment.find(std::string_view("\0HOLDFAST_RUN=", 14));
-        // The marks of all runs around it: of a run inside a run, both watchdogs know the processes.
-        if (at != std::string::npos && environment.substr(at, environment.find('\0', at + 1) - at).contains(mark))
-            found.push_back({line.pid, line.name});
-    }
-    return found;
+Family::Family(std::function<void(const std::string&)> notice)
+    : notice_(std::move(notice)), visible_(processes_are_visible()), root_(getpid()) {}
+
+void Family::look_below(pid_t root, std::set<pid_t> strangers) {
+    root_ = root;
+    strangers_ = std::move(strangers);
 }
 
-bool group_exists(pid_t group) { return kill(-group, 0) == 0 || errno != ESRCH; }
+/// The processes that could not be signalled.
+std::vector<Relative> Family::send(int signal) const {
+    std::vector<Relative> refused;
+    if (group_ != 0) ::kill(-group_, signal);
+    for (Relative& relative : living())
+        if (::kill(relative.pid, signal) != 0 && errno == EPERM) refused.push_back(std::move(relative));
+    return refused;
+}
+
+void Family::signal(int signal) const { static_cast<void>(send(signal)); }
+
+void Family::end_with(int signal) {
+    for (const Relative& relative : send(signal)) {
+        if (std::ranges::find(out_of_reach_, relative.pid, &Relative::pid) != out_of_reach_.end()) continue;
+        out_of_reach_.push_back(relative);
+        if (notice_)
+            notice_(fmt::format("cannot end {} (pid {}), which runs as another user: it goes on without the lock",
+                                relative.name, relative.pid));
+    }
+}
+
+void Family::tell_to_end() {
+    end_with(SIGTERM);
+    signal(SIGCONT);
+}
+
+void Family::kill() { end_with(SIGKILL); }
+
+bool Family::is_left() const {
+    if (strangers_.empty()) return has_children();
+    return std::ranges::any_of(children(), [&](pid_t pid) { return !strangers_.contains(pid); });
+}
+
+bool Family::has_anybody_within_reach() const {
+    return std::ranges::any_of(living(), [&](const Relative& relative) {
+        return std::ranges::find(out_of_reach_, relative.pid, &Relative::pid) == out_of_reach_.end();
+    });
+}
+
+bool Family::is_out_of_reach() const {
+    // In this order: a process that is not shown because it has died meanwhile is a dead child by then.
+    return !has_anybody_within_reach() && is_left() && !has_dead_child();
+}
+
+std::vector<Relative> Family::left() const {
+    auto shown = living();
+    if (!shown.empty()) return shown;
+    return {{0, visible_ ? "processes of another user, which /proc hides"
+                         : "processes that cannot be named without /proc"}};
+}
+
+std::string names_of(const std::vector<Relative>& relatives) {
+    std::vector<std::string> names;
+    for (const Relative& relative : relatives)
+        names.push_back(relative.pid == 0 ? relative.name
+                                          : fmt::format("{} (pid {})", printable(relative.name), relative.pid));
+    return fmt::format("{}", fmt::join(names, ", "));
+}
 
 }  // namespace holdfast::guards::run

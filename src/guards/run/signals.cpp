@@ -1,8 +1,11 @@
 #include "guards/run/signals.hpp"
 
+#include "guards/run/chain.hpp"
+
 #include <algorithm>
 #include <array>
 #include <poll.h>
+#include <span>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,35 +16,47 @@ namespace {
 
 constexpr std::array interesting{SIGCHLD, SIGTERM, SIGINT,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
                                  SIGALRM, SIGCONT, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU};
+constexpr std::array requests_to_end{SIGTERM, SIGINT, SIGHUP};
 
-/// What the caller told us to ignore (nohup, a job in the background) stays ignored: a blocked signal would be read
-/// from the descriptor nevertheless.
+/// Signals that the caller ignores (nohup, a job in the background) stay ignored. If they were blocked, they would be
+/// read from the descriptor.
 bool is_ignored(int signal) {
     struct sigaction action{};
     return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+sigset_t not_ignored(std::span<const int> signals) {
+    sigset_t set{};
+    sigemptyset(&set);
+    for (const int signal : signals)
+        if (!is_ignored(signal)) sigaddset(&set, signal);
+    return set;
+}
+
 }  // namespace
 
-Signals::Signals() {
-    sigset_t all{};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-    // A parent may have left SIGCHLD ignored, and then children vanish without a status.
-    struct sigaction fresh{};
-    fresh.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &fresh, &child_before_);
-
-    sigset_t wanted{};
-    sigemptyset(&wanted);
-    for (const int signal : interesting)
-        if (!is_ignored(signal)) sigaddset(&wanted, signal);
+Signals::Signals(Take take) : take_(take) {
+    sigset_t blocked{};
+    sigfillset(&blocked);
+    if (take == Take::requests_to_end) blocked = not_ignored(requests_to_end);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+    if (take == Take::all) {
+        // A parent may have left SIGCHLD ignored, and then children vanish without a status.
+        struct sigaction fresh{};
+        fresh.sa_handler = SIG_DFL;
+        sigaction(SIGCHLD, &fresh, &child_before_);
+    }
+    const sigset_t wanted = take == Take::all ? not_ignored(interesting) : blocked;
     descriptor_ = base::Fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 Signals::~Signals() {
-    // What came too late for the child must not end us instead, and with us its exit status. Nor may what we do not
-    // listen to, such as SIGXFSZ of a store that could not write.
+    if (take_ == Take::requests_to_end) {
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        return;
+    }
+    // A signal that came too late for the child must not end this process before it has reported the child's status.
+    // Nor may one that we do not read, such as SIGXFSZ of a store that could not write.
     sigset_t all{};
     sigfillset(&all);
     const timespec no_time{};
@@ -49,6 +64,14 @@ Signals::~Signals() {
     }
     sigaction(SIGCHLD, &child_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void Signals::listen_to_children_only() {
+    sigset_t wanted{};
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGCHLD);
+    // A new one: the old one is shared with the process that this one was forked from.
+    descriptor_ = base::Fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 std::optional<int> Signals::next() const {
@@ -62,27 +85,63 @@ bool is_stop_signal(int signal) {
     return std::ranges::find(stops, signal) != stops.end();
 }
 
+void stop_like_the_terminal(pid_t target) {
+    sigset_t stop{};
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    sigset_t before{};
+    pthread_sigmask(SIG_UNBLOCK, &stop, &before);
+    kill(target, SIGTSTP);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 StopListener::StopListener(const Signals& signals, std::stop_source source)
-    : signals_(signals),
-      wake_(eventfd(0, EFD_CLOEXEC)),
-      thread_([this, source = std::move(source)](const std::stop_token& stop) mutable {
-          while (!stop.stop_requested()) {
-              std::array ready{pollfd{signals_.descriptor(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
-              if (poll(ready.data(), ready.size(), -1) <= 0 || ready[0].revents == 0) continue;
-              // Others than stop signals mean nothing while there is no child.
-              const auto signal = signals_.next();
-              if (!signal || !is_stop_signal(*signal)) continue;
-              heard_ = signal;
-              source.request_stop();
-              return;
-          }
+    : wake_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this, &signals, source = std::move(source)](const std::stop_token& end) mutable {
+          const auto next = [&] { return signals.next(); };
+          const auto first = await(end, signals.descriptor(), next);
+          if (!first) return;
+          heard_ = *first;
+          source.request_stop();
+          if (const auto second = await(end, signals.descriptor(), next)) _exit(128 + *second);
       }) {}
 
-std::optional<int> StopListener::finish() {
+StopListener::StopListener(OuterLink& outer, std::stop_source source)
+    : wake_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this, &outer, source = std::move(source)](const std::stop_token& end) mutable {
+          const auto first = await(end, outer.descriptor(), [&] {
+              const auto signal = outer.next();
+              return outer.is_broken() ? SIGKILL : signal;
+          });
+          if (!first) return;
+          heard_ = *first;
+          source.request_stop();
+      }) {}
+
+StopListener::~StopListener() { end(); }
+
+template <class Next>
+std::optional<int> StopListener::await(const std::stop_token& end, int descriptor, Next next) const {
+    while (!end.stop_requested()) {
+        std::array ready{pollfd{descriptor, POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
+        if (poll(ready.data(), ready.size(), -1) <= 0 || ready[0].revents == 0) continue;
+        // Others than stop signals mean nothing while there is no child. The death of the outer process is one.
+        const std::optional<int> signal = next();
+        if (signal && (is_stop_signal(*signal) || *signal == SIGKILL)) return signal;
+    }
+    return std::nullopt;
+}
+
+void StopListener::end() {
+    if (!thread_.joinable()) return;
     thread_.request_stop();
     eventfd_write(wake_.get(), 1);
     thread_.join();
-    return heard_;
+}
+
+std::optional<int> StopListener::finish() {
+    end();
+    return heard_ == 0 ? std::nullopt : std::optional<int>(heard_);
 }
 
 }  // namespace holdfast::guards::run

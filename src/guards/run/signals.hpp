@@ -2,6 +2,7 @@
 
 #include "base/fd.hpp"
 
+#include <atomic>
 #include <optional>
 #include <signal.h>
 #include <stop_token>
@@ -9,23 +10,33 @@
 
 namespace holdfast::guards::run {
 
-/// All signals that can be are blocked as long as this lives, and those that matter are read from a
-/// descriptor, but for those that the caller ignores. Works as PID 1 too, where signals without a handler would be
-/// dropped unless blocked. Made before any thread, so that every thread inherits it.
+/// Signals are blocked as long as this lives, and are read from a descriptor instead, but for those that the caller
+/// ignores. Made before any thread, so that every thread inherits it.
 class Signals {
 public:
-    Signals();
+    enum class Take {
+        /// Blocks all signals that can be blocked, for a supervisor. Works as PID 1, too, where signals without a
+        /// handler are dropped unless blocked.
+        all,
+        /// SIGTERM, SIGINT and SIGHUP, for a command that can be asked to end. All others act as before.
+        requests_to_end,
+    };
+
+    explicit Signals(Take take = Take::all);
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
     ~Signals();
 
     [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-    /// The next one that has come, without waiting.
+    /// The next signal that has arrived, without waiting.
     [[nodiscard]] std::optional<int> next() const;
-    /// What was blocked before: what a child starts with.
+    /// From now on only SIGCHLD is read; the rest stays blocked. For a process to which another one passes signals on.
+    void listen_to_children_only();
+    /// The signal mask from before, with which a child starts.
     [[nodiscard]] const sigset_t& mask_before() const { return before_; }
 
 private:
+    Take take_;
     sigset_t before_{};
     struct sigaction child_before_{};
     base::Fd descriptor_;
@@ -34,17 +45,35 @@ private:
 /// Whether this signal asks a program to end.
 [[nodiscard]] bool is_stop_signal(int signal);
 
-/// While it lives, the first stop signal asks `source` to stop: for the time before there is a child.
+/// Stops `target` (0: our whole group) as Ctrl-Z would, and returns when it was continued. At once where nobody could
+/// do that: the kernel stops neither the first process of a namespace nor a group without a shell that controls it.
+void stop_like_the_terminal(pid_t target);
+
+class OuterLink;
+
+/// While it lives, the first stop signal asks `source` to stop: where there is no child to pass it on to.
 class StopListener {
 public:
+    /// A second signal ends the process at once, with 128+n, for when a store hangs.
     StopListener(const Signals& signals, std::stop_source source);
+    /// For signals that the outer process passes on, and its death. Only the first is read.
+    StopListener(OuterLink& outer, std::stop_source source);
+    ~StopListener();
+    StopListener(const StopListener&) = delete;
+    StopListener& operator=(const StopListener&) = delete;
 
-    /// Ends the listening. The signal that came, if one did.
+    /// The signal that has arrived, or 0.
+    [[nodiscard]] int heard() const { return heard_; }
+    /// Ends the listening. The signal that came, if one did; SIGKILL if the outer process died.
     [[nodiscard]] std::optional<int> finish();
 
 private:
-    const Signals& signals_;
-    std::optional<int> heard_;  ///< Written by the thread, read after it has been joined.
+    /// The next stop signal, or none when the listening ends.
+    template <class Next>
+    [[nodiscard]] std::optional<int> await(const std::stop_token& end, int descriptor, Next next) const;
+    void end();
+
+    std::atomic<int> heard_{0};
     base::Fd wake_;
     std::jthread thread_;
 };

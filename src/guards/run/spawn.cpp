@@ -1,7 +1,6 @@
 #include "guards/run/spawn.hpp"
 
 #include "base/fd.hpp"
-#include "guards/run/watchdog.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -41,17 +40,16 @@ Started spawn(const Launch& launch) {
         setpgid(0, 0);
         if (launch.terminal >= 0) tcsetpgrp(launch.terminal, self);
         // Told by the child itself, so that there is no moment at which it runs and nobody watches it.
-        const WatchMessage message{.kind = WatchMessage::Kind::child, .group = self};
-        if (launch.announce < 0 || write(launch.announce, &message, sizeof message) == ssize_t{sizeof message}) {
-            // We ignore a closed pipe and a full file to report them; a program expects to be ended by them.
-            signal(SIGPIPE, SIG_DFL);
-            signal(SIGXFSZ, SIG_DFL);
-            sigprocmask(SIG_SETMASK, &launch.signal_mask, nullptr);
-            // The last look at the clock: the supervisor may have been stopped since it was granted the lease, and a
-            // command must not begin under a lease that is over.
-            errno = ETIME;
-            if (host_clock().boottime() < launch.start_before) execvpe(argv[0], argv.data(), envp.data());
-        }
+        if (launch.announce != nullptr) *launch.announce = self;
+        // We ignore a closed pipe and a full file to report them; a program expects to be ended by them.
+        signal(SIGPIPE, SIG_DFL);
+        signal(SIGXFSZ, SIG_DFL);
+        sigprocmask(SIG_SETMASK, &launch.signal_mask, nullptr);
+        for (const int descriptor : launch.inherited) fcntl(descriptor, F_SETFD, 0);
+        // The last look at the clock: this process may have been stopped since it was granted the lease, and a command
+        // must not begin under a lease that is over.
+        errno = ETIME;
+        if (host_clock().boottime() < launch.start_before) execvpe(argv[0], argv.data(), envp.data());
         const int error = errno;
         if (write(ends[1], &error, sizeof error) < 0) _exit(126);
         _exit(127);
@@ -60,6 +58,7 @@ Started spawn(const Launch& launch) {
     reporter.reset();
     int error = 0;
     if (read(report.get(), &error, sizeof error) != ssize_t{sizeof error}) return {pid, 0};
+    if (launch.announce != nullptr) *launch.announce = 0;
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     return {-1, error};

@@ -2,6 +2,7 @@
 
 #include "holdfast/clock.hpp"
 
+#include <atomic>
 #include <optional>
 #include <signal.h>
 #include <string>
@@ -16,7 +17,8 @@ struct Launch {
     std::vector<std::string> environment;     ///< `NAME=value`, the whole of it.
     sigset_t signal_mask{};                   ///< What the child starts with.
     int terminal = -1;                        ///< Handed to the child's group, if any.
-    int announce = -1;                        ///< A watchdog's pipe, told of the child before it runs.
+    std::atomic<pid_t>* announce = nullptr;   ///< Told the child's group before it runs.
+    std::vector<int> inherited{};             ///< Descriptors that the child has, too.
     Boottime start_before = Boottime::max();  ///< From then on it is not started: the error is ETIME.
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "guards/run/chain.hpp"
 #include "guards/run/family.hpp"
 #include "guards/run/signals.hpp"
-#include "guards/run/watchdog.hpp"
 #include "holdfast/hold.hpp"
 
 #include <chrono>
@@ -14,19 +14,20 @@
 /// A child process under a lease: the guard behind `holdfast run`.
 namespace holdfast::guards::run {
 
-/// What to run, and how it is to be ended.
+/// The command, and how to end it.
 struct Job {
     std::vector<std::string> command;
-    std::vector<std::string> environment;  ///< `NAME=value`, the whole of it.
-    /// A UUID that HOLDFAST_RUN in `environment` contains: by it the watchdog knows the child's processes.
-    std::string mark;
+    std::vector<std::string> environment;   ///< `NAME=value`, the whole of it.
     std::chrono::milliseconds grace{5000};  ///< Between SIGTERM and SIGKILL when the lease runs out.
-    /// Told in words what the user should know while the child runs.
+    /// Processes that outlive the child by the grace are left running, and the lease to run out. Otherwise the lease is
+    /// held for them as it was for the child.
+    bool leave_behind = false;
+    /// Called with messages for the user while the child runs.
     std::function<void(const std::string&)> notice;
 };
 
 enum class Ending {
-    child_exit,    ///< The child ended by itself, or by a signal that somebody sent.
+    child_exit,    ///< The child ended by itself, or by a signal of another process.
     lost,          ///< The lease was lost, and the child was ended.
     interrupted,   ///< A stop signal came before the child was started.
     not_runnable,  ///< The command was not found or cannot be run.
@@ -36,21 +37,25 @@ enum class Ending {
 struct Verdict {
     Ending ending = Ending::failed;
     std::optional<int> code;                          ///< The child's, if it exited.
-    std::optional<int> signal;                        ///< What ended the child, or came before it.
+    std::optional<int> signal;                        ///< The signal that ended the child, or came before its start.
     std::optional<Error> error;                       ///< Why it was lost, could not be run, or not be released.
     std::optional<std::chrono::milliseconds> margin;  ///< Lost: the child was dead so long before the deadline.
     std::vector<Relative> out_of_reach;               ///< Lost: runs as another user, and could not be ended.
     std::vector<Relative>
-        left_over;  ///< Still running; the lease is left to run out. pid 0: who that is cannot be told.
+        left_over;  ///< Still running; the lease is left to run out. pid 0: their names are not known.
+
+    /// How the child ended, as `waitpid` has it.
+    void set_status(int status);
 };
 
-/// A lease that is held for a job, and who stands in for the supervisor.
+/// The lease that is held for a job, and the outer process.
 struct Guarded {
     HoldGroup group;  ///< Renewed from the call on: most children end before a renewal is due.
-    Watchdog watchdog;
+    OuterLink& outer;
 };
 
-/// Supervises `job` while its lease is held, and releases it when the child's whole group is dead.
+/// Supervises `job` while its lease is held, and releases it when all processes that the child started are dead. When
+/// the outer process dies they are ended.
 ///
 /// Without one (somebody else holds for us, or nobody) the child is supervised all the same, but
 /// nothing ends it. The calling thread must be the only one that waits for children.

@@ -1,6 +1,6 @@
 #include "stores/common/attempt.hpp"
 
-#include "base/jitter.hpp"
+#include "stores/common/backoff.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -14,10 +14,7 @@ using Kind = AttemptError::Kind;
 
 constexpr int most_conflicts = 5;
 constexpr int most_preparations = 10;
-
-void pause_after(int conflicts) {
-    std::this_thread::sleep_for(base::random_between(milliseconds{1}, milliseconds{10} * (1 << conflicts)));
-}
+constexpr Backoff after_conflict{milliseconds{10}, milliseconds{320}};
 
 }  // namespace
 
@@ -50,7 +47,7 @@ AttemptResult apply_with_retries(const std::function<AttemptResult(const Attempt
         const Kind kind = result.error().kind;
         if (kind == Kind::in_doubt) terms.doubt = std::move(result.error().doubt);
         if (kind == Kind::in_doubt || kind == Kind::connection_lost) terms.wants_fresh_connection = true;
-        if (kind == Kind::conflict) pause_after(conflicts);
+        if (kind == Kind::conflict) std::this_thread::sleep_for(after_conflict.pause(conflicts));
     }
 }
 

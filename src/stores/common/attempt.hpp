@@ -17,8 +17,8 @@ struct AttemptError {
         prepared,         ///< Something that was missing has been created. Nothing else was changed; try at once.
         connection_lost,  ///< Nothing was changed. Try once more on another connection.
         in_doubt,         ///< The batch may have been committed: `doubt` says what to look for.
-        locks_busy,       ///< Others have locked rows of the batch, and it was not to wait. Nothing was changed.
-        one_spoils_all,   ///< One lock of the batch cannot be changed. Nothing was changed; the others can be alone.
+        locks_busy,  ///< Other clients have locked rows of the batch, and it was told not to wait. Nothing was changed.
+        one_spoils_all,  ///< One lock of the batch cannot be changed, so none was. Without it the others can be.
     };
     Kind kind = Kind::final;
     Error error;
@@ -34,14 +34,14 @@ enum class Busy { wait, report };
 /// What the next attempt has to take into account.
 struct AttemptTerms {
     std::shared_ptr<const InDoubt> doubt{};  ///< An earlier attempt may have been committed.
-    bool wants_fresh_connection = false;     ///< Those that were used before have probably broken as well.
+    bool wants_fresh_connection = false;     ///< The idle connections are probably broken, too.
 };
 
 /// Repeats `attempt` while that can help and `is_over` is false, with a random pause after a conflict.
 ///
 /// Once the batch may have been committed, the result is its outcome or `outcome_unknown`, whatever happens later. A
-/// grant is sure then: what is still on its way fits only what was there before. A refusal is not, since it changed
-/// nothing.
+/// grant can be relied on even then: a copy of the batch that is still on its way fits only the state before it. A
+/// refusal cannot, since it changed nothing.
 [[nodiscard]] AttemptResult apply_with_retries(const std::function<AttemptResult(const AttemptTerms&)>& attempt,
                                                const std::function<bool()>& is_over);
 

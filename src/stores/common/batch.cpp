@@ -13,6 +13,7 @@ using std::chrono::milliseconds;
 /// One lock while the batch runs: as it was read, with what the requests so far have made of it.
 struct Batch::Lock {
     Result<LockView> view = fail(Errc::store_unavailable, "the lock was not read");
+    std::optional<kernel::Damage> damage{};
     std::map<std::uint64_t, Ticket> tickets{};  ///< Those that are known, by number.
     Change change;
 
@@ -57,7 +58,7 @@ struct Batch::Lock {
         std::erase_if(change.events, [&](const AuditEvent& event) { return event.seq <= through; });
     }
 
-    /// Tickets whose owners no longer keep them alive stand in nobody's way; whoever writes sweeps them out.
+    /// Tickets that have expired. They block nobody, and the next write removes them.
     void sweep(Instant now) {
         std::vector<LockId> dead;
         for (const auto& [number, ticket] : tickets)
@@ -82,8 +83,14 @@ struct Batch::Lock {
 
 namespace {
 
-bool may_create(const Request& request) { return std::holds_alternative<Acquire>(request); }
+/// A record that is missing is written anew by a Repair.
+bool may_create(const Request& request) {
+    return std::holds_alternative<Acquire>(request) || std::holds_alternative<Repair>(request);
+}
 bool may_change(const Request& request) { return !std::holds_alternative<Check>(request); }
+bool may_take_over(const Request& request) {
+    return std::holds_alternative<Acquire>(request) || std::holds_alternative<Expire>(request);
+}
 
 Wanted& want(std::map<LockName, Wanted>& wanted, const LockName& name) {
     return wanted.try_emplace(name, Wanted{.name = name}).first->second;
@@ -91,14 +98,18 @@ Wanted& want(std::map<LockName, Wanted>& wanted, const LockName& name) {
 
 /// The moment by which `request` is judged, if nobody may take over a lease within `margin` of its end.
 Instant judged_at(const Record& record, const Request& request, Instant now, milliseconds margin) {
-    if (margin == milliseconds{0} || !record.held || !std::holds_alternative<Acquire>(request)) return now;
+    if (margin == milliseconds{0} || !record.held || !takes_over(request, record.held->lease)) return now;
     const Lease& lease = record.held->lease;
-    if (lease.lock_id == std::get<Acquire>(request).as.lock_id) return now;
     const bool just_expired = lease.expires_at <= now && now < lease.expires_at + margin;
     return just_expired ? lease.expires_at - milliseconds{1} : now;
 }
 
 }  // namespace
+
+bool takes_over(const Request& request, const Lease& lease) {
+    if (const auto* acquire = std::get_if<Acquire>(&request)) return acquire->as.lock_id != lease.lock_id;
+    return std::holds_alternative<Expire>(request);
+}
 
 Batch::Batch(std::span<const Request> requests, Claims claims) : requests_(requests), claims_(claims) {
     std::map<LockName, Wanted> wanted;
@@ -106,8 +117,11 @@ Batch::Batch(std::span<const Request> requests, Claims claims) : requests_(reque
         Wanted& lock = want(wanted, name_of(request));
         lock.may_create = lock.may_create || may_create(request);
         lock.may_change = lock.may_change || may_change(request);
-        // Each request can remove the one at the head, and the next needs to know who follows.
-        lock.depth = std::max(lock.depth + 1, Wanted::depth_of_one);
+        lock.may_take_over = lock.may_take_over || may_take_over(request);
+        lock.repairs = lock.repairs || std::holds_alternative<Repair>(request);
+        ++lock.requests;
+        // Each request can remove the ticket at the head, and the next one needs the ticket that follows.
+        lock.depth = lock.requests + 1;
         if (const auto own = kernel::ticket_of(request)) lock.own_tickets.push_back(*own);
         for (const LockName& name : kernel::others_of(request)) {
             Wanted& other = want(wanted, name);
@@ -126,11 +140,17 @@ Batch::~Batch() = default;
 void Batch::found(const LockName& name, Result<LockView> view) {
     Lock& lock = locks_.at(name);
     lock.view = std::move(view);
+    lock.damage.reset();
     lock.tickets.clear();
     lock.change = {.name = name};
     if (!lock.view) return;
     lock.change.is_new = lock.view->record.seq == 0;
     for (Ticket& ticket : lock.view->tickets) lock.tickets.emplace(ticket.number, std::move(ticket));
+}
+
+void Batch::found_damaged(const LockName& name, Error why, kernel::Damage damage) {
+    found(name, std::unexpected(std::move(why)));
+    locks_.at(name).damage = std::move(damage);
 }
 
 std::vector<Reply> Batch::run(Instant now, milliseconds margin) {
@@ -155,6 +175,7 @@ std::vector<Reply> Batch::run(Instant now, milliseconds margin) {
 
 Reply Batch::decide(const Request& request, Instant now, milliseconds margin) {
     Lock& lock = locks_.at(name_of(request));
+    if (!lock.view && lock.damage && std::holds_alternative<Repair>(request)) return repair(request, lock, now);
     if (!lock.view) return std::unexpected(lock.view.error());
     for (const LockName& name : kernel::others_of(request))
         if (const Lock& other = locks_.at(name); !other.view) return std::unexpected(other.view.error());
@@ -169,12 +190,28 @@ Reply Batch::decide(const Request& request, Instant now, milliseconds margin) {
     }
     if (decision.drop_ticket) lock.drop(*decision.drop_ticket, now);
     if (decision.handed_to) lock.change.next = decision.handed_to;
+    // The first: nobody outside has heard of those that came after it.
+    if (!lock.change.lost_lease) lock.change.lost_lease = decision.lost_lease;
     if (decision.put_ticket) {
-        // Judged as of an earlier moment, it would be over before its time, and its owner last in line again.
+        // Judged as of an earlier moment, the ticket would expire before its time, and its owner would be last in the
+        // queue again.
         decision.put_ticket->expires_at += now - at;
         if (claims_ == Claims::dropped) decision.put_ticket->claim.reset();
         lock.put(*decision.put_ticket, now);
     }
+    return std::move(decision.reply);
+}
+
+Reply Batch::repair(const Request& request, Lock& lock, Instant now) {
+    kernel::State state{kernel::blank(name_of(request)), {}, {}, std::move(lock.damage)};
+    lock.damage.reset();
+    Decision decision = kernel::step(state, request, now);
+    if (!decision.record) return std::move(decision.reply);
+    lock.view = LockView{.record = *decision.record};
+    lock.change.is_new = !state.damage->record;
+    lock.change.record = std::move(decision.record);
+    lock.change.events = std::move(decision.events);
+    lock.change.clears_queue = true;
     return std::move(decision.reply);
 }
 

@@ -1,5 +1,6 @@
 #include "stores/common/gathering.hpp"
 
+#include "base/real_clock.hpp"
 #include "kernel/step.hpp"
 
 #include <algorithm>
@@ -13,15 +14,16 @@ namespace {
 using std::chrono::milliseconds;
 using Kind = AttemptError::Kind;
 
-/// One is at the server while the next is made.
+/// One batch is at the server while the next is being made.
 constexpr std::size_t most_under_way = 2;
 constexpr std::size_t most_requests = 128;
-/// A second batch that is smaller than the first is not worth its round trips, as those who were answered just now come
-/// back one by one. After this long it goes all the same.
+/// A second batch that is smaller than the first is not worth its round trips, because the callers of the first return
+/// one by one. After this time it is sent all the same.
 constexpr milliseconds patience_with_room{2};
-/// Who has waited so long to be taken goes by itself: a connection that is stuck must not hold up those that are not.
+/// A call that no batch has taken for this long is sent by itself: a connection that is stuck must not delay the
+/// others.
 constexpr milliseconds longest_gathering{100};
-/// A clock that is moved by hand does not wake anybody.
+/// Also with a clock that a test moves by hand, which wakes no thread.
 constexpr milliseconds longest_sleep{1000};
 
 std::unexpected<Error> unknown() {
@@ -39,8 +41,8 @@ bool asks_for(const Request& request, const std::vector<LockName>& locks) {
 
 /// One call of `apply`. Its caller may be gone when the answer comes.
 ///
-/// Each sleeps by itself. If all slept on the gathering's mutex, who is woken would sleep once more until those who
-/// were woken with it have let go of that.
+/// Each call has a condition variable of its own. If all slept on the gathering's mutex, a woken thread would have to
+/// wait again until every other woken thread has released it.
 class Gathering::Call {
 public:
     enum class State { waiting, taken, answered, failed };
@@ -54,7 +56,7 @@ public:
         }
         nudged_now_.notify_one();
     }
-    /// Until it is nudged, or was since it slept last.
+    /// Until `nudge` is called, or at once if it was called since the last sleep.
     void sleep(milliseconds most) {
         std::unique_lock lock(mutex_);
         nudged_now_.wait_for(lock, most, [&] { return nudged_; });
@@ -63,7 +65,7 @@ public:
 
     std::vector<Request> requests;
     const Deadline deadline;
-    /// Taken under the gathering's mutex; answered or failed by who took it.
+    /// Becomes `taken` under the gathering's mutex; the thread that took it sets `answered` or `failed`.
     std::atomic<State> state = State::waiting;
     Result<std::vector<Reply>> replies = std::vector<Reply>{};  ///< When answered.
 
@@ -73,13 +75,13 @@ private:
     std::condition_variable nudged_now_{};
 };
 
-/// A batch that is under way, until this goes.
+/// Counts a batch as under way for as long as this lives.
 class Gathering::UnderWay {
 public:
     UnderWay(Gathering& gathering, std::size_t calls) : gathering_(gathering), calls_(calls) {}
     UnderWay(const UnderWay&) = delete;
     UnderWay& operator=(const UnderWay&) = delete;
-    ~UnderWay() { gathering_.leave(calls_); }
+    ~UnderWay() { gathering_.count_returned(calls_); }
 
 private:
     Gathering& gathering_;
@@ -107,14 +109,14 @@ Gathering::~Gathering() = default;
 Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, Deadline deadline) {
     using State = Call::State;
     std::unique_lock lock(mutex_);
-    // However long it waits, the next one finds as much room as if it were not there.
-    if (may_wait_ && under_way_ == 0 && waiting_.empty() && !one_waits_) {
-        one_waits_ = true;
+    // However long this call waits, it takes no room from the next one.
+    if (may_wait_ && under_way_ == 0 && waiting_.empty() && !one_is_alone_) {
+        one_is_alone_ = true;
         lock.unlock();
-        return go_alone(requests, deadline);
+        return call_alone(requests, deadline);
     }
-    if (waiting_.empty() && is_worth_it(1)) {
-        enter(1);
+    if (waiting_.empty() && should_send(1)) {
+        count_sent(1);
         lock.unlock();
         AttemptResult result = [&] {
             const UnderWay until_here(*this, 1);
@@ -127,31 +129,32 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
 
     const auto call = std::make_shared<Call>(requests, deadline);
     waiting_.push_back(call);
-    const Deadline with_room = Deadline::in(host_clock(), patience_with_room);
-    const Deadline patience = Deadline::in(host_clock(), longest_gathering);
+    const Deadline with_room = Deadline::in(base::real_clock(), patience_with_room);
+    const Deadline patience = Deadline::in(base::real_clock(), longest_gathering);
     const auto may_go = [&] {
-        const bool has_room = under_way_ < most_under_way && with_room.passed(host_clock());
-        return is_worth_it(waiting_.size()) || has_room || patience.passed(host_clock());
+        const bool has_room = under_way_ < most_under_way && with_room.passed(base::real_clock());
+        return should_send(waiting_.size()) || has_room || patience.passed(base::real_clock());
     };
     const auto sleep = [&](milliseconds most) { call->sleep(std::min(deadline.remaining(clock_), most)); };
     while (call->state == State::waiting && !may_go()) {
         if (deadline.passed(clock_) && withdraw(call))
             return fail(Errc::store_unavailable, "the store is busy with other requests; nothing was changed");
-        // Where there is room the first in line goes soon, with all the others. Otherwise it is told when there is.
+        // Where there is room, the first call in the queue sends a batch soon, with all the others. Otherwise it is
+        // nudged when there is room.
         const bool goes_soon = under_way_ < most_under_way && waiting_.front() == call;
         lock.unlock();
         sleep(goes_soon ? patience_with_room : longest_gathering);
         if (call->state != State::waiting) break;
         lock.lock();
     }
-    // Only under the lock it is sure that nobody takes it.
+    // Only under the lock can no other thread take it.
     if (lock.owns_lock() && call->state == State::waiting) {
         Group group = take(call);
         const std::size_t calls = group.size();
-        enter(calls);
+        count_sent(calls);
         lock.unlock();
         const UnderWay until_here(*this, calls);
-        lead(std::move(group));
+        send(std::move(group));
     }
     if (lock.owns_lock()) lock.unlock();
     while (call->state == State::taken) {
@@ -162,12 +165,12 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
     return alone_(requests, deadline);
 }
 
-Result<std::vector<Reply>> Gathering::go_alone(std::span<const Request> requests, Deadline deadline) {
+Result<std::vector<Reply>> Gathering::call_alone(std::span<const Request> requests, Deadline deadline) {
     struct Until {
         Gathering& gathering;
         ~Until() {
             const std::scoped_lock lock(gathering.mutex_);
-            gathering.one_waits_ = false;
+            gathering.one_is_alone_ = false;
         }
     } const until_here{*this};
     return alone_(requests, deadline);
@@ -186,23 +189,24 @@ Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
     return group;
 }
 
-void Gathering::lead(Group group) {
+void Gathering::send(Group group) {
     try {
-        AttemptResult result = ask(group);
-        // The others go on without those whose locks are busy. Once: who meets the next such lock waits by himself.
-        if (found_locks_busy(result) && send_away(group, result.error().busy_locks) && !group.empty())
-            result = ask(group);
-        arrive(group, std::move(result));
+        AttemptResult result = call_together(group);
+        // Send the rest without the calls whose locks are busy. Only once: at the next busy lock each call is sent
+        // alone.
+        if (found_locks_busy(result) && drop_calls_for(group, result.error().busy_locks) && !group.empty())
+            result = call_together(group);
+        deliver(group, std::move(result));
     } catch (...) {
-        // Nobody may be left waiting for ever.
-        arrive(group, std::unexpected(AttemptError{Kind::final, unknown().error()}));
+        // No thread may be left waiting for ever.
+        deliver(group, std::unexpected(AttemptError{Kind::final, unknown().error()}));
         throw;
     }
 }
 
-AttemptResult Gathering::ask(const Group& group) {
+AttemptResult Gathering::call_together(const Group& group) {
     std::vector<Request> requests;
-    // Nothing may happen to anybody after its own deadline.
+    // No request may be applied after its own deadline.
     Deadline deadline = Deadline::never();
     for (const auto& call : group) {
         requests.insert(requests.end(), call->requests.begin(), call->requests.end());
@@ -211,7 +215,7 @@ AttemptResult Gathering::ask(const Group& group) {
     return together_(requests, deadline);
 }
 
-bool Gathering::send_away(Group& group, const std::vector<LockName>& locks) {
+bool Gathering::drop_calls_for(Group& group, const std::vector<LockName>& locks) {
     const auto away = std::ranges::stable_partition(group, [&](const auto& call) {
         return std::ranges::none_of(call->requests, [&](const Request& one) { return asks_for(one, locks); });
     });
@@ -224,7 +228,7 @@ bool Gathering::send_away(Group& group, const std::vector<LockName>& locks) {
     return any;
 }
 
-void Gathering::arrive(const Group& group, AttemptResult result) {
+void Gathering::deliver(const Group& group, AttemptResult result) {
     const bool is_unknown = !result && result.error().error.code == Errc::outcome_unknown;
     const bool is_shared = result || is_unknown || (group.size() == 1 && !found_locks_busy(result));
     std::size_t at = 0;
@@ -241,16 +245,16 @@ void Gathering::arrive(const Group& group, AttemptResult result) {
     }
 }
 
-bool Gathering::is_worth_it(std::size_t calls) const {
+bool Gathering::should_send(std::size_t calls) const {
     return under_way_ == 0 || (under_way_ < most_under_way && calls >= calls_under_way_);
 }
 
-void Gathering::enter(std::size_t calls) {
+void Gathering::count_sent(std::size_t calls) {
     ++under_way_;
     calls_under_way_ += calls;
 }
 
-void Gathering::leave(std::size_t calls) {
+void Gathering::count_returned(std::size_t calls) {
     std::shared_ptr<Call> next;
     {
         const std::scoped_lock lock(mutex_);

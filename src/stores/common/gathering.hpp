@@ -10,26 +10,26 @@
 
 namespace holdfast::stores {
 
-/// Threads of one process that ask a store at the same time share a batch: while some requests are on their way the
-/// others gather, and go together. So load turns into larger batches, and not into more round trips.
+/// Threads of one process that call a store at the same time share a batch: while some requests are on their way, the
+/// others gather and are sent together. So load turns into larger batches, and not into more round trips.
 ///
-/// A batch is as slow as the slowest of its locks, so whatever is shared must not wait for a lock that somebody else
-/// has in hand: who asks for such a lock is sent alone, and holds up nobody. May be called from any thread.
+/// A batch is as slow as the slowest of its locks, so a shared batch must not wait for a row that another client has
+/// locked: a call for such a lock is sent alone, and delays no other. May be called from any thread.
 class Gathering {
 public:
     using Together = std::function<AttemptResult(std::span<const Request>, Deadline)>;
     using Alone = std::function<Result<std::vector<Reply>>(std::span<const Request>, Deadline)>;
 
-    /// Both are called from the threads that ask. `together` does not wait for locks: it ends with `locks_busy`;
-    /// `alone` may wait. A caller that asks while nobody else does goes alone. `clock` must outlive the gathering.
+    /// Both are called from the callers' threads. `together` does not wait for locks: it ends with `locks_busy`;
+    /// `alone` may wait. A call that finds no other under way is sent alone. `clock` must outlive the gathering.
     Gathering(const Clock& clock, Together together, Alone alone);
-    /// For a store where no lock is ever waited for.
+    /// For a store that never waits for a locked row.
     Gathering(const Clock& clock, const Alone& apply);
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
     ~Gathering();
 
-    /// As `Store::apply`. A failure that changed nothing is not shared: everybody then asks alone.
+    /// As `Store::apply`. A failure that changed nothing is not shared: each call is then sent alone.
     [[nodiscard]] Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline);
 
 private:
@@ -38,22 +38,22 @@ private:
     Gathering(const Clock& clock, Together together, Alone alone, bool may_wait);
     using Group = std::vector<std::shared_ptr<Call>>;
 
-    /// Those that go with `first`, which no longer wait from now on. Needs mutex_.
+    /// `first` and the calls that share its batch. They no longer wait from now on. Needs mutex_.
     [[nodiscard]] Group take(const std::shared_ptr<Call>& first);
-    /// Asks for all of them, and tells them.
-    void lead(Group group);
-    [[nodiscard]] AttemptResult ask(const Group& group);
-    /// Takes those out of the group who ask for one of `locks`, and sends them alone. False if there are none.
-    [[nodiscard]] bool send_away(Group& group, const std::vector<LockName>& locks);
-    void arrive(const Group& group, AttemptResult result);
-    /// Whether a batch of so many should go now. Needs mutex_.
-    [[nodiscard]] bool is_worth_it(std::size_t calls) const;
-    /// A batch goes. Needs mutex_.
-    void enter(std::size_t calls);
+    /// Sends the batch of all of them, and hands out the answers.
+    void send(Group group);
+    [[nodiscard]] AttemptResult call_together(const Group& group);
+    /// Removes the calls for one of `locks` from the group, so that they are sent alone. False if there are none.
+    [[nodiscard]] bool drop_calls_for(Group& group, const std::vector<LockName>& locks);
+    void deliver(const Group& group, AttemptResult result);
+    /// Whether a batch of so many should be sent now. Needs mutex_.
+    [[nodiscard]] bool should_send(std::size_t calls) const;
+    /// Counts a batch that is sent. Needs mutex_.
+    void count_sent(std::size_t calls);
     /// Makes room for the next batch.
-    void leave(std::size_t calls);
-    [[nodiscard]] Result<std::vector<Reply>> go_alone(std::span<const Request> requests, Deadline deadline);
-    /// Stops waiting to be taken. False if it has been.
+    void count_returned(std::size_t calls);
+    [[nodiscard]] Result<std::vector<Reply>> call_alone(std::span<const Request> requests, Deadline deadline);
+    /// Stops waiting. False if a batch has taken the call.
     [[nodiscard]] bool withdraw(const std::shared_ptr<Call>& call);
 
     const Clock& clock_;
@@ -61,9 +61,9 @@ private:
     const Alone alone_;
     const bool may_wait_;  ///< Whether the two differ.
     std::mutex mutex_;
-    bool one_waits_ = false;           ///< Guarded by mutex_. Somebody went alone, as there was nobody else.
-    std::size_t under_way_ = 0;        ///< Guarded by mutex_. Batches,
-    std::size_t calls_under_way_ = 0;  ///< Guarded by mutex_. and the calls in them.
+    bool one_is_alone_ = false;                    ///< Guarded by mutex_. A call was sent alone, as there was no other.
+    std::size_t under_way_ = 0;                    ///< Guarded by mutex_. Batches,
+    std::size_t calls_under_way_ = 0;              ///< Guarded by mutex_. and the calls in them.
     std::deque<std::shared_ptr<Call>> waiting_{};  ///< Guarded by mutex_.
 };
 

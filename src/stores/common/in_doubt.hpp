@@ -7,7 +7,7 @@
 
 namespace holdfast::stores {
 
-/// A batch that may have been committed. All of it was or nothing, so one of its locks shows which.
+/// A batch that may have been committed: all of it or nothing, so one of its locks shows which.
 struct InDoubt {
     LockName name;
     std::uint64_t seq = 0;         ///< Of the last event that the batch gives to this lock,

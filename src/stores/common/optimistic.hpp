@@ -16,7 +16,7 @@ namespace holdfast::stores {
 /// True if the cached state decides this request and repeating it is idempotent.
 [[nodiscard]] bool is_predictable(const Request& request);
 
-/// True if nothing depends on a lease having run out, and the clock is not behind an event that it has already dated.
+/// True if no lease has run out, and the clock does not show less than the time of the lock's last event.
 [[nodiscard]] bool is_settled(const kernel::Record& record, Instant now);
 
 /// `now`, or the time of the lock's last event, if a predicted clock was a moment ahead when that was written. So the
@@ -33,7 +33,7 @@ namespace holdfast::stores {
 template <class Known>
 class OptimisticState {
 public:
-    /// Empty if it is better to read. A lock that is not in the cache is predicted to be new, unless a prediction of
+    /// Empty if reading first is better. A lock that is not in the cache is predicted to be new, unless a prediction of
     /// that kind was wrong just now.
     [[nodiscard]] std::optional<Known> predict(const LockName& name) {
         if (auto known = locks_.find(name)) return *known;

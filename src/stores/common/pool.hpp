@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/attempts.hpp"
-#include "stores/common/call_budget.hpp"
+#include "base/call_budget.hpp"
 
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@ namespace holdfast::stores {
 template <class Connection>
 class Pool {
 public:
-    using Open = std::function<Result<std::unique_ptr<Connection>>(const CallBudget&)>;
+    using Open = std::function<Result<std::unique_ptr<Connection>>(const base::CallBudget&)>;
 
     /// A connection while a call uses it. Goes back to the pool, or is closed if it broke.
     class Borrowed {
@@ -34,7 +34,7 @@ public:
 
         [[nodiscard]] Connection* operator->() const { return connection_.get(); }
         [[nodiscard]] Connection& operator*() const { return *connection_; }
-        /// It may have died since it was used last; a fresh one has just been heard from.
+        /// An idle connection may have died since its last use. A fresh one has just had an answer.
         [[nodiscard]] bool was_idle() const { return was_idle_; }
 
     private:
@@ -46,7 +46,7 @@ public:
     explicit Pool(Open open) : open_(std::move(open)) {}
 
     /// One that works as far as can be seen.
-    [[nodiscard]] Result<Borrowed> take(const CallBudget& budget) {
+    [[nodiscard]] Result<Borrowed> take(const base::CallBudget& budget) {
         // A server that restarted has closed the idle ones. Sending into such a connection would leave it unknown
         // whether a change was made.
         while (auto idle = take_idle())
@@ -54,16 +54,16 @@ public:
         return open(budget);
     }
 
-    /// Never one that was used before. For a call after a connection broke: the idle ones are closed, since they are
-    /// probably no better.
-    [[nodiscard]] Result<Borrowed> take_fresh(const CallBudget& budget) {
+    /// Always a new one. For a call after a connection broke: the idle ones are closed, since they are probably broken,
+    /// too.
+    [[nodiscard]] Result<Borrowed> take_fresh(const base::CallBudget& budget) {
         while (take_idle()) {
         }
         return open(budget);
     }
 
 private:
-    /// More are closed when they come back: servers do not like idle connections.
+    /// More are closed when they are given back: each costs the server memory.
     static constexpr std::size_t most_idle = 32;
 
     [[nodiscard]] std::unique_ptr<Connection> take_idle() {
@@ -74,7 +74,7 @@ private:
         return connection;
     }
 
-    [[nodiscard]] Result<Borrowed> open(const CallBudget& budget) {
+    [[nodiscard]] Result<Borrowed> open(const base::CallBudget& budget) {
         if (auto may = attempts_.wait(budget.left()); !may) return std::unexpected(may.error());
         auto opened = open_(budget);
         if (!opened) {

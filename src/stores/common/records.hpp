@@ -5,8 +5,8 @@
 
 namespace holdfast::stores {
 
-/// Reads the record of every lock, for as long as there is time: a damaged one blocks its lock, and only callers that
-/// ask for that lock hear of it.
+/// Reads the record of every lock until the deadline. A damaged record blocks its lock, and without this check only a
+/// request for that lock would find it.
 [[nodiscard]] Finding examine_records(Store& store, const Clock& clock, Deadline deadline);
 
 }  // namespace holdfast::stores

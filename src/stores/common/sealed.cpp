@@ -30,7 +30,7 @@ std::optional<Unsealed<T>> read(FrameKind kind, ByteView bytes, Decode decode, I
     if (!payload) return std::nullopt;
     base::PayloadReader in(*payload);
     const std::uint64_t stamp = in.number();
-    // No clock shows that; whatever was altered, the sums below stay within their numbers.
+    // No clock shows more. This keeps the sums below from overflowing, whatever was altered.
     if (stamp >= FencingToken::limit) return std::nullopt;
     const milliseconds written{static_cast<std::int64_t>(stamp)};
     auto value = decode(in.bytes());

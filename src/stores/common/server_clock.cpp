@@ -1,5 +1,7 @@
 #include "stores/common/server_clock.hpp"
 
+#include "base/real_clock.hpp"
+
 #include <algorithm>
 
 namespace holdfast::stores {
@@ -20,10 +22,11 @@ void ServerClock::saw(Instant time, Boottime sent, Boottime received) {
 }
 
 std::optional<Instant> ServerClock::on_arrival() const {
-    const Boottime now = host_clock().boottime();
+    const Boottime now = base::real_clock().boottime();
     const std::scoped_lock lock(mutex_);
     if (!seen_ || now - seen_->sent > oldest_sight) return std::nullopt;
-    // The server read its clock after the request had left, so this is never behind. One for what both clocks cut off.
+    // The server read its clock after the request had left, so the result is never too low. One millisecond more for
+    // the rounding of both clocks.
     return seen_->time + (now - seen_->sent) + milliseconds{1} + std::min(seen_->trip, longest_trip);
 }
 

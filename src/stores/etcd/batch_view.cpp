@@ -8,15 +8,15 @@
 namespace holdfast::stores::etcd {
 namespace {
 
-/// How many tickets are read beside those that the batch asks for. Dead ones among them are swept out, and up
-/// to here the number of waiters is exact: beyond, the dead count until they come near the head.
+/// How many tickets are read beside those that the batch asks for. Expired tickets among them are removed, so up to
+/// here the number of waiters is exact; later tickets count until they come near the head.
 constexpr std::size_t more_tickets = 14;
 
-/// Tickets are numbered by etcd's revision, which every change raises: whoever read at a higher revision gets
+/// Tickets are numbered by etcd's revision, which every change raises: a batch that read at a higher revision gets
 /// a higher number, without reading the whole queue for its last one. A batch can make several.
 constexpr unsigned numbers_per_revision_bits = 10;
 
-/// When the first of what is in the record ends. Of what was moved nobody knows.
+/// When the first lease or question of the record ends. Unknown for deadlines that were moved.
 Instant first_end_of(const LockView& view) {
     if (view.moved) return Instant::min();
     Instant first = Instant::max();
@@ -135,11 +135,17 @@ std::vector<Get> BatchView::missing() const {
     std::vector<Get> gets;
     for (const auto& [name, seen] : seen_) {
         if (!seen.record) {
-            // The record once more: with the events of one that was made meanwhile it would seem to be lost.
+            // Read the record again as well: if the lock was created meanwhile, its events without its record would
+            // look like damage.
             gets.push_back({.keys = {keys_.record(name)}});
             gets.push_back({.keys = keys_.events(name), .limit = 1, .without_values = true});
         }
         for (const std::string& key : seen.deep) gets.push_back({.keys = {key}});
+    }
+    for (const Wanted& lock : wanted_) {
+        if (!lock.repairs) continue;
+        gets.push_back({.keys = keys_.events(lock.name), .limit = 1, .last_first = true});
+        gets.push_back({.keys = keys_.events(lock.name), .limit = 1});
     }
     return gets;
 }
@@ -160,10 +166,36 @@ void BatchView::take_missing(std::vector<Found> found) {
         for (const std::string& key : seen.deep)
             if (auto ticket = take_one()) seen.tickets.emplace(key, std::move(*ticket));
     }
+    for (const Wanted& lock : wanted_) {
+        if (!lock.repairs) continue;
+        seen_.at(lock.name).newest = take_one();
+        seen_.at(lock.name).oldest = take_one();
+    }
 }
 
 void BatchView::tell(Batch& batch, const Moment& moment, std::chrono::milliseconds tolerance) {
-    for (const Wanted& lock : wanted_) batch.found(lock.name, view_of(lock, moment, tolerance));
+    for (const Wanted& lock : wanted_) {
+        const auto told = stores::tell(batch, lock, view_of(lock, moment, tolerance), [&]() -> Result<kernel::Damage> {
+            const Traces traces = traces_of(lock.name);
+            return damage_in(traces, lock.name, traces.record.has_value(), moment.now);
+        });
+        if (!told) batch.found(lock.name, std::unexpected(told.error()));
+    }
+}
+
+Traces BatchView::traces_of(const LockName& name) const {
+    constexpr std::size_t digits = 16;
+    const auto copied = [](const KeyValue& one) { return base::Bytes(one.value.begin(), one.value.end()); };
+    const Seen& seen = seen_.at(name);
+    Traces traces;
+    if (seen.record) traces.record = copied(*seen.record);
+    for (const auto& [key, ticket] : seen.tickets) traces.tickets.push_back(copied(ticket));
+    if (seen.oldest) traces.oldest = copied(*seen.oldest);
+    if (!seen.newest) return traces;
+    traces.newest = copied(*seen.newest);
+    const std::string_view key = seen.newest->key;
+    traces.seq = number_in(key.substr(key.size() - std::min(key.size(), digits))).value_or(0);
+    return traces;
 }
 
 Result<LockView> BatchView::view_of(const Wanted& wanted, const Moment& moment, std::chrono::milliseconds tolerance) {
@@ -175,7 +207,7 @@ Result<LockView> BatchView::view_of(const Wanted& wanted, const Moment& moment, 
         view.record = std::move(record->value);
         view.moved = record->moved;
     } else if (seen.has_past) {
-        // It had a record once: somebody removed it. Its last token is not known, so nobody gets another.
+        // The lock had a record, which was removed. Its last token is not known, so no new token can be granted.
         return std::unexpected(unreadable(wanted.name, "the record"));
     }
     seen.first_end = first_end_of(view);
@@ -216,6 +248,10 @@ std::optional<KeyValue> BatchView::ticket(const LockName& name, std::uint64_t nu
 Revision BatchView::ticket_changed_in(const LockName& name, std::uint64_t number) const {
     const auto found = ticket(name, number);
     return found ? found->changed_in : 0;
+}
+
+bool BatchView::is_deep(const LockName& name, std::uint64_t number) const {
+    return std::ranges::find(seen_.at(name).deep, keys_.ticket(name, number)) != seen_.at(name).deep.end();
 }
 
 std::optional<std::uint64_t> BatchView::place_of(const LockName& name, const LockId& waiter) const {

@@ -2,6 +2,7 @@
 
 #include "base/frame.hpp"
 #include "stores/common/batch.hpp"
+#include "stores/common/damage.hpp"
 #include "stores/etcd/keys.hpp"
 #include "stores/etcd/node_clock.hpp"
 #include "stores/etcd/wire/messages.hpp"
@@ -11,14 +12,14 @@
 
 namespace holdfast::stores::etcd {
 
-/// What is predicted of one lock; see `Optimistic`.
+/// The predicted state of one lock; see `Optimistic`.
 struct Assumed {
     std::optional<KeyValue> record{};  ///< Absent: it was never used.
-    bool is_quiet = false;             ///< Nobody waits for it. Otherwise that does not matter.
-    std::optional<KeyValue> place{};   ///< The first in its queue.
+    bool is_quiet = false;  ///< True if the prediction says that nobody waits. False: the queue does not matter.
+    std::optional<KeyValue> place{};  ///< The first in its queue.
 };
 
-/// What a batch reads: planned as operations of one transaction, and taken from its answer.
+/// The state that a batch reads: planned as operations of one transaction, and taken from its answer.
 class BatchView {
 public:
     BatchView(const Keys& keys, const std::vector<Wanted>& wanted) : keys_(keys), wanted_(wanted) {}
@@ -27,40 +28,40 @@ public:
     [[nodiscard]] Get queue_of(const Wanted& lock) const;
     /// Calls `add` for everything to be read, in the order in which `take` expects the answers.
     void plan(const std::function<void(const Get&)>& add) const;
-    /// The answers to `plan`; there may be more behind them.
+    /// Takes the answers to `plan`; more answers may follow them.
     [[nodiscard]] Result<void> take(TxnAnswer answer);
 
-    /// As if this had been read of the locks, in the order of `wanted`.
+    /// Fills the view from predictions, in the order of `wanted`.
     void assume(KeyValue meta, std::vector<Assumed> locks);
     [[nodiscard]] bool is_assumed() const { return is_assumed_; }
-    /// Keys that are assumed not to be there: the whole queue, or what stands before the one that is known.
+    /// The keys that the prediction assumes absent: the whole queue, or the tickets before the known one.
     [[nodiscard]] std::optional<KeyRange> assumed_absent(const Wanted& lock) const;
-    /// Whom it said nothing about: to be read with the change.
+    /// Plans reading the queues that the prediction left open, together with the change.
     void plan_queues(const std::function<void(const Get&)>& add) const;
-    /// The answers to `plan_queues`, which are the last ones of an answer.
+    /// Takes the answers to `plan_queues`, which are the last of an answer.
     void take_queues(const TxnAnswer& answer, const Moment& moment, std::chrono::milliseconds tolerance);
-    /// How many waited, as far as that was read.
+    /// The number of waiters, as far as they were read.
     [[nodiscard]] std::uint64_t waiting(const LockName& name) const { return seen_.at(name).waiting; }
     /// The lock was never used.
     [[nodiscard]] bool is_new(const LockName& name) const { return !seen_.at(name).record && !seen_.at(name).has_past; }
 
-    /// What the first answer shows to be needed, too: tickets deep in a queue, and whether a lock without
-    /// a record has a past. Mostly nothing.
+    /// Further reads that the first answer shows to be necessary: tickets deep in a queue, and whether a lock without a
+    /// record has events. Usually none.
     [[nodiscard]] std::vector<Get> missing() const;
     void take_missing(std::vector<Found> found);
 
     [[nodiscard]] const std::optional<KeyValue>& meta() const { return meta_; }
     [[nodiscard]] bool store_was_there() const { return store_was_there_; }
-    /// As of which everything was read.
+    /// The revision at which everything was read.
     [[nodiscard]] Revision revision() const { return revision_; }
-    /// Tells the batch what was found, as it counts at `moment`.
+    /// Passes the locks to the batch, as they are at `moment`.
     void tell(Batch& batch, const Moment& moment, std::chrono::milliseconds tolerance);
 
     [[nodiscard]] Result<LockView> view_of(const Wanted& wanted, const Moment& moment,
                                            std::chrono::milliseconds tolerance);
 
-    /// Whether anything that `view_of` found may have ended by `moment`, or was written by a clock that was moved
-    /// since: then that is not for a clock to say that was not looked at.
+    /// True if a lease or ticket of `view_of` may have ended by `moment`, or was written before a clock was moved: then
+    /// a node must be asked for the time.
     [[nodiscard]] bool may_have_ended(const Moment& moment) const;
 
     /// For comparisons: 0 for what was not there.
@@ -68,12 +69,17 @@ public:
     [[nodiscard]] std::optional<KeyValue> ticket(const LockName& name, std::uint64_t number) const;
     [[nodiscard]] Revision record_changed_in(const LockName& name) const;
     [[nodiscard]] Revision ticket_changed_in(const LockName& name, std::uint64_t number) const;
+    /// True if the ticket was read by its id, and comes after those that were read from the head of the queue, perhaps
+    /// with others in between.
+    [[nodiscard]] bool is_deep(const LockName& name, std::uint64_t number) const;
     /// The number of the ticket that `tell` found for a waiter.
     [[nodiscard]] std::optional<std::uint64_t> place_of(const LockName& name, const LockId& waiter) const;
     [[nodiscard]] const std::vector<Wanted>& wanted() const { return wanted_; }
     [[nodiscard]] std::size_t planned() const;
 
 private:
+    [[nodiscard]] Traces traces_of(const LockName& name) const;
+
     struct Seen {
         std::optional<KeyValue> record{};
         std::map<std::string, KeyValue> tickets{};  ///< By key.
@@ -81,7 +87,9 @@ private:
         std::map<LockId, std::uint64_t> places{};
         std::uint64_t waiting = 0;
         bool has_past = false;
-        bool is_queue_open = false;  ///< Nothing was assumed of its queue.
+        std::optional<KeyValue> newest{};  ///< Events, where they are wanted for a Repair.
+        std::optional<KeyValue> oldest{};
+        bool is_queue_open = false;  ///< The prediction says nothing about its queue.
         Instant first_end = Instant::max();
     };
 
@@ -94,7 +102,7 @@ private:
     std::map<LockName, Seen> seen_{};
 };
 
-/// Stored bytes as the decoders want them.
+/// Stored bytes for the decoders.
 [[nodiscard]] base::ByteView bytes_of(const std::string& value);
 
 }  // namespace holdfast::stores::etcd

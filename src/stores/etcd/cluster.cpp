@@ -1,6 +1,7 @@
 #include "stores/etcd/cluster.hpp"
 
-#include "base/jitter.hpp"
+#include "base/real_clock.hpp"
+#include "stores/common/backoff.hpp"
 #include "stores/etcd/wire/messages.hpp"
 
 #include <fmt/format.h>
@@ -28,13 +29,13 @@ constexpr int unauthenticated = 16;
 }  // namespace grpc
 
 /// Counted in real time: a clock that stands still must not keep a call waiting for ever.
-Boottime real_time() { return host_clock().boottime(); }
+Boottime real_time() { return base::real_clock().boottime(); }
 
 bool is_full(const CallEnd& refusal) {
     return refusal.status == grpc::resource_exhausted && refusal.text.find("space") != std::string::npos;
 }
 
-/// etcd refuses before it does anything, or it has tried and cannot say.
+/// True for refusals that etcd makes before it does anything. After others the outcome is unknown.
 bool is_certain(const CallEnd& refusal) {
     return refusal.status == grpc::invalid_argument || refusal.status == grpc::permission_denied ||
            refusal.status == grpc::resource_exhausted || refusal.status == grpc::failed_precondition;
@@ -42,7 +43,7 @@ bool is_certain(const CallEnd& refusal) {
 
 bool needs_login(const CallEnd& refusal) {
     if (refusal.status == grpc::unauthenticated) return true;
-    // Without a token; with one from before the users or roles were changed.
+    // Without a token, or with a token from before a change of users or roles.
     return refusal.status == grpc::invalid_argument && (refusal.text.find("user name is empty") != std::string::npos ||
                                                         refusal.text.find("auth store is old") != std::string::npos);
 }
@@ -51,29 +52,29 @@ bool has_no_leader(const CallEnd& refusal) { return refusal.text.find("no leader
 
 }  // namespace
 
-void pause_after(int attempts, const CallBudget& budget) {
-    const milliseconds most{std::min(5 << std::min(attempts, 5), 150)};
-    std::this_thread::sleep_for(std::min(budget.left(), base::random_between(milliseconds{1}, most)));
+void pause_after(int attempts, const base::CallBudget& budget) {
+    constexpr Backoff backoff{milliseconds{5}, milliseconds{150}};
+    std::this_thread::sleep_for(std::min(budget.left(), backoff.pause(attempts)));
 }
 
 /// How asking one endpoint ended.
 struct Cluster::Attempt {
     enum class End {
         answered,
-        refused,      ///< For a reason that every endpoint would give.
+        refused,      ///< Every endpoint would refuse for the same reason.
         unreachable,  ///< Nothing was sent.
-        busy,         ///< It is there, and did nothing.
-        in_doubt,     ///< It may have done what it was asked.
+        busy,         ///< It answered, and did nothing.
+        in_doubt,     ///< It may have carried out the request.
     };
     End end = End::unreachable;
     Answer answer{};
-    Instant date{};  ///< If it was asked for that.
+    Instant date{};  ///< Of a request for the date.
     Error error{Errc::store_unavailable, ""};
     bool needs_login = false;
 };
 
 template <class Ask>
-Cluster::Attempt Cluster::first_answer(CallBudget& budget, Ask ask) {
+Cluster::Attempt Cluster::first_answer(base::CallBudget& budget, Ask ask) {
     using End = Attempt::End;
     Attempt last;
     last.error = {Errc::store_unavailable, "the time was over before etcd could be asked"};
@@ -114,7 +115,7 @@ Cluster::Attempt Cluster::first_answer(CallBudget& budget, Ask ask) {
             in_doubt = in_doubt || last.end == End::in_doubt;
             somebody_is_there = somebody_is_there || last.end != End::unreachable;
         }
-        // Nobody listens anywhere: there is nothing to wait for, unless somebody may have acted before.
+        // No endpoint can be reached, so waiting is useless, unless an earlier copy of the request is in doubt.
         if (!somebody_is_there && !in_doubt) {
             attempts_.failed(last.error);
             return give_up();
@@ -123,7 +124,7 @@ Cluster::Attempt Cluster::first_answer(CallBudget& budget, Ask ask) {
     }
 }
 
-Result<Cluster::Answer> Cluster::call(std::string_view method, std::string_view message, CallBudget& budget) {
+Result<Cluster::Answer> Cluster::call(std::string_view method, std::string_view message, base::CallBudget& budget) {
     Attempt made = first_answer(budget, [&](std::size_t endpoint, milliseconds timeout) {
         return attempt(endpoint, method, message, timeout);
     });
@@ -143,7 +144,7 @@ Result<Cluster::Answer> Cluster::call_one(std::size_t endpoint, std::string_view
     return std::move(made.answer);
 }
 
-Result<Instant> Cluster::date(CallBudget& budget) {
+Result<Instant> Cluster::date(base::CallBudget& budget) {
     Attempt made = first_answer(
         budget, [&](std::size_t endpoint, milliseconds timeout) { return attempt_date(endpoint, timeout); });
     if (made.end != Attempt::End::answered) return std::unexpected(std::move(made.error));
@@ -157,18 +158,18 @@ Result<Instant> Cluster::date_of(std::size_t endpoint, milliseconds timeout) {
 }
 
 CallEnd Cluster::deliver(std::size_t endpoint, const Call& call, milliseconds timeout, std::string& message) {
-    const Deadline deadline = Deadline::in(host_clock(), timeout);
+    const Deadline deadline = Deadline::in(base::real_clock(), timeout);
     while (true) {
-        auto taken = take_channel(endpoint, deadline.remaining(host_clock()));
-        if (!taken.channel) return {.how = CallEnd::How::not_sent, .text = std::move(taken.trouble)};
-        CallEnd end = taken.channel->call(call, deadline.remaining(host_clock()), message);
+        auto taken = take_channel(endpoint, deadline.remaining(base::real_clock()));
+        if (!taken.channel) return {.how = CallEnd::How::not_sent, .text = std::move(taken.error)};
+        CallEnd end = taken.channel->call(call, deadline.remaining(base::real_clock()), message);
         if (end.how == CallEnd::How::answered) {
             give_back(endpoint, std::move(taken.channel));
             return end;
         }
-        // The others are likely to be broken, too.
+        // The other idle connections are probably broken, too.
         forget_idle(endpoint);
-        // A connection that was reset while it idled says nothing about the server, and nothing was sent on it.
+        // A connection that was reset while idle says nothing about the server, and nothing was sent on it.
         if (end.how != CallEnd::How::not_sent || !taken.was_kept) return end;
     }
 }
@@ -183,7 +184,7 @@ Cluster::Attempt Cluster::attempt(std::size_t endpoint, std::string_view method,
         made.end = end.how == CallEnd::How::in_doubt  ? End::in_doubt
                    : end.how == CallEnd::How::refused ? End::busy
                                                       : End::unreachable;
-        made.error = trouble(Errc::store_unavailable, endpoint, end.text);
+        made.error = error_at(Errc::store_unavailable, endpoint, end.text);
         return made;
     }
     if (end.status == 0) {
@@ -196,11 +197,11 @@ Cluster::Attempt Cluster::attempt(std::size_t endpoint, std::string_view method,
     const bool may_not = end.status == grpc::permission_denied || needs_login(end);
     made.error =
         is_full(end)
-            ? trouble(Errc::store_unavailable, endpoint,
-                      "its database is full (the alarm NOSPACE is raised), so it refuses every change; compact and "
-                      "defragment it, then disarm the alarm")
-            : trouble(may_not ? Errc::denied : Errc::store_unavailable, endpoint,
-                      end.text.empty() ? fmt::format("status {} of gRPC", end.status) : end.text);
+            ? error_at(Errc::store_unavailable, endpoint,
+                       "its database is full (the alarm NOSPACE is raised), so it refuses every change; compact and "
+                       "defragment it, then disarm the alarm")
+            : error_at(may_not ? Errc::denied : Errc::store_unavailable, endpoint,
+                       end.text.empty() ? fmt::format("status {} of gRPC", end.status) : end.text);
     return made;
 }
 
@@ -221,7 +222,7 @@ Cluster::Attempt Cluster::attempt_date(std::size_t endpoint, milliseconds timeou
         made.date = *date;
     } else {
         made.end = date.error().is_there ? Attempt::End::busy : Attempt::End::unreachable;
-        made.error = trouble(Errc::store_unavailable, endpoint, date.error().what);
+        made.error = error_at(Errc::store_unavailable, endpoint, date.error().what);
     }
     const std::scoped_lock lock(mutex_);
     if (idle_clocks_.size() < most_idle) idle_clocks_.push_back(std::move(http));
@@ -230,7 +231,7 @@ Cluster::Attempt Cluster::attempt_date(std::size_t endpoint, milliseconds timeou
 
 Cluster::Attempt Cluster::log_in(std::size_t endpoint, milliseconds timeout) {
     {
-        // An old token would be refused here, too.
+        // Without a token: an old one would be refused here, too.
         const std::scoped_lock lock(mutex_);
         token_.clear();
     }
@@ -241,7 +242,7 @@ Cluster::Attempt Cluster::log_in(std::size_t endpoint, milliseconds timeout) {
         token_ = read_token(made.answer.message);
     }
     if (made.end == Attempt::End::refused) made.error.code = Errc::denied;
-    // Nothing that this does is a change of the store.
+    // A login changes nothing in the store.
     if (made.end == Attempt::End::in_doubt) made.end = Attempt::End::busy;
     return made;
 }
@@ -278,7 +279,7 @@ Cluster::Taken Cluster::take_channel(std::size_t endpoint, milliseconds timeout)
     while (auto kept = take_idle(endpoint))
         if (kept->is_open()) return {.channel = std::move(kept), .was_kept = true};
     auto opened = Channel::open(address_.endpoints[endpoint], address_.ca_file, timeout);
-    if (!opened) return {.trouble = std::move(opened.error())};
+    if (!opened) return {.error = std::move(opened.error())};
     return {.channel = std::move(*opened)};
 }
 
@@ -298,13 +299,13 @@ void Cluster::give_back(std::size_t endpoint, std::unique_ptr<Channel> channel) 
 }
 
 void Cluster::forget_idle(std::size_t endpoint) {
-    // Closed when nobody has to wait for it.
+    // Closed after the lock is released, so that no thread waits for it.
     std::vector<std::unique_ptr<Channel>> idle;
     const std::scoped_lock lock(mutex_);
     idle.swap(nodes_[endpoint].idle);
 }
 
-Error Cluster::trouble(Errc code, std::size_t endpoint, std::string_view what) const {
+Error Cluster::error_at(Errc code, std::size_t endpoint, std::string_view what) const {
     std::string text = fmt::format("etcd at {}: {}", address_.endpoints[endpoint].name, what);
     // Neither etcd nor a library repeats a password today.
     constexpr std::string_view instead = "***";

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "base/attempts.hpp"
+#include "base/call_budget.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
-#include "stores/common/call_budget.hpp"
 #include "stores/etcd/config.hpp"
 #include "stores/etcd/wire/channel.hpp"
 
@@ -15,10 +15,10 @@
 
 namespace holdfast::stores::etcd {
 
-/// Sleeps for a short random time, longer after more attempts, so that clients that met do not meet again.
-void pause_after(int attempts, const CallBudget& budget);
+/// Sleeps for a short random time, longer after more attempts, so that clients that met once do not meet again.
+void pause_after(int attempts, const base::CallBudget& budget);
 
-/// The endpoints of one cluster: whom to ask, whom to pass over, and as whom. May be used from any thread.
+/// The endpoints of one cluster: which to ask first, which to skip, and the login. May be used from any thread.
 class Cluster {
 public:
     explicit Cluster(Address address) : address_(std::move(address)), nodes_(address_.endpoints.size()) {}
@@ -30,23 +30,23 @@ public:
 
     /// Asks one endpoint after the other until one answers.
     ///
-    /// Only for requests that may arrive twice. `store_unavailable`: none did anything. `outcome_unknown`: one
-    /// may have, and did not say.
-    [[nodiscard]] Result<Answer> call(std::string_view method, std::string_view message, CallBudget& budget);
+    /// Only for requests that may arrive twice. `store_unavailable`: no endpoint carried the request out.
+    /// `outcome_unknown`: one may have.
+    [[nodiscard]] Result<Answer> call(std::string_view method, std::string_view message, base::CallBudget& budget);
     /// Asks this one, once.
     [[nodiscard]] Result<Answer> call_one(std::size_t endpoint, std::string_view method, std::string_view message,
                                           std::chrono::milliseconds timeout);
 
     /// What the clock of one of them shows, in whole seconds.
-    [[nodiscard]] Result<Instant> date(CallBudget& budget);
+    [[nodiscard]] Result<Instant> date(base::CallBudget& budget);
     [[nodiscard]] Result<Instant> date_of(std::size_t endpoint, std::chrono::milliseconds timeout);
 
     struct Taken {
-        std::unique_ptr<Channel> channel{};  ///< Null if there is none to be had.
-        bool was_kept = false;               ///< It was not made for this.
-        std::string trouble{};
+        std::unique_ptr<Channel> channel{};  ///< Null if none could be made.
+        bool was_kept = false;               ///< It was not made for this call.
+        std::string error{};
     };
-    /// A connection of one's own, until it is given back after a call that was not broken off.
+    /// A connection for the caller alone, to be given back after a call that was not interrupted.
     [[nodiscard]] Taken take_channel(std::size_t endpoint, std::chrono::milliseconds timeout);
     void give_back(std::size_t endpoint, std::unique_ptr<Channel> channel);
 
@@ -65,7 +65,7 @@ private:
 
     /// Calls `ask` for one endpoint after the other until it has an answer.
     template <class Ask>
-    [[nodiscard]] Attempt first_answer(CallBudget& budget, Ask ask);
+    [[nodiscard]] Attempt first_answer(base::CallBudget& budget, Ask ask);
     [[nodiscard]] CallEnd deliver(std::size_t endpoint, const Call& call, std::chrono::milliseconds timeout,
                                   std::string& message);
     [[nodiscard]] Attempt attempt(std::size_t endpoint, std::string_view method, std::string_view message,
@@ -76,7 +76,7 @@ private:
     [[nodiscard]] std::unique_ptr<Channel> take_idle(std::size_t endpoint);
     void forget_idle(std::size_t endpoint);
     void prefer(std::size_t endpoint);
-    [[nodiscard]] Error trouble(Errc code, std::size_t endpoint, std::string_view what) const;
+    [[nodiscard]] Error error_at(Errc code, std::size_t endpoint, std::string_view what) const;
 
     const Address address_;
     base::Attempts attempts_{};

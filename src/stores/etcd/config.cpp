@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint16_t default_port = 2379;
 constexpr std::string_view default_prefix = "holdfast";
-/// More would block a lock whose holder died for longer than anybody meant.
+/// A larger margin would block the lock of a dead holder for too long.
 constexpr std::chrono::milliseconds largest_margin{std::chrono::hours{1}};
 
 Result<bool> take_tls(base::Url& url, const std::vector<base::Server::Endpoint>& endpoints) {

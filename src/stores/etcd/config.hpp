@@ -14,13 +14,13 @@ struct Endpoint {
     std::string url;   ///< Without a path.
 };
 
-/// What the store's URL says.
+/// The content of the store's URL.
 struct Address {
     std::vector<Endpoint> endpoints;
-    std::string user;      ///< Empty: nobody in particular.
-    std::string password;  ///< Never in a text.
-    std::string prefix;    ///< Of all keys, without a `/` at its end.
-    std::string ca_file;   ///< Empty: those that the system trusts.
+    std::string user;      ///< Empty: no login.
+    std::string password;  ///< Never part of a message.
+    std::string prefix;    ///< The beginning of all keys, without a `/` at its end.
+    std::string ca_file;   ///< Empty: the certificates that the system trusts.
     std::chrono::milliseconds margin{5000};
     std::string shown;  ///< The URL for people.
 

@@ -1,5 +1,6 @@
 #include "stores/etcd/grade.hpp"
 
+#include "base/real_clock.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ struct Node {
     std::optional<milliseconds> ahead{};  ///< Of this host's clock, less what was lost by cutting to seconds.
 };
 
-/// The first that always read what is current after they were paused, see `Txn::order_by_log`.
+/// The first versions that never read stale data after a pause; see `Txn::order_by_log`.
 bool is_older_than_3_4_42(std::string_view version) {
     int part[3] = {0, 0, 0};
     const char* at = version.data();
@@ -38,7 +39,7 @@ Finding clocks(const std::vector<Node>& nodes, milliseconds margin) {
         if (node.ahead) ahead.push_back(*node.ahead);
     if (ahead.empty()) return {"clocks", false, "no node says what time it is"};
     const auto [least, most] = std::ranges::minmax(ahead);
-    // Cutting to whole seconds alone makes up to one of difference.
+    // Whole seconds alone make a difference of up to one.
     const milliseconds certain = std::max(most - least - std::chrono::seconds{1}, milliseconds{0});
     const bool ok = certain <= margin;
     return {"clocks", ok,
@@ -47,7 +48,7 @@ Finding clocks(const std::vector<Node>& nodes, milliseconds margin) {
                         certain > milliseconds{0} ? to_words(certain) : "1 s", to_words(margin))};
 }
 
-Finding alarms(Cluster& cluster, CallBudget& budget) {
+Finding alarms(Cluster& cluster, base::CallBudget& budget) {
     const auto answer = cluster.call(method::alarm, no_fields, budget);
     if (!answer && answer.error().code == Errc::denied) return {"alarms", true, "this user may not ask for them"};
     if (!answer) return {"alarms", false, answer.error().message};
@@ -55,24 +56,28 @@ Finding alarms(Cluster& cluster, CallBudget& budget) {
     return {"alarms", raised.empty(), raised.empty() ? "none" : fmt::format("{}", fmt::join(raised, ", "))};
 }
 
-Finding format_of(Session& session, CallBudget& budget) {
+Finding format_of(Remote& remote, base::CallBudget& budget) {
     const std::vector<Wanted> nothing;
-    BatchView view(session.keys(), nothing);
-    if (const auto looked = session.look(view, budget); !looked) return {"format", false, looked.error().message};
-    const auto exists = session.exists(view);
+    BatchView view(remote.keys(), nothing);
+    if (const auto looked = remote.look(view, budget); !looked) return {"format", false, looked.error().message};
+    const auto exists = remote.exists(view);
     if (!exists) return {"format", false, exists.error().message};
-    return {"format", true, *exists ? "1" : "not created yet; the first use will"};
+    if (!*exists) return {"format", true, "not created yet; the first use will"};
+    return {"format", true,
+            fmt::format("{}{}", remote.format(),
+                        remote.is_old() ? fmt::format("; the first change makes it {}", our_format) : "")};
 }
 
-/// Whether the cluster would take a change now: a transaction of which etcd judges all that it names, and does nothing.
-std::vector<Finding> writing(Session& session, CallBudget& budget) {
+/// Whether the cluster would accept a change now: sends a transaction whose rights etcd checks, and whose comparison
+/// never holds.
+std::vector<Finding> txn(Remote& remote, base::CallBudget& budget) {
     Txn txn;
     // No revision is ever that high.
-    txn.if_unchanged(session.keys().meta(), std::numeric_limits<Revision>::max());
-    txn.put(session.keys().meta(), "");
-    txn.remove_all(session.keys().records(""));
-    txn.remove_all(session.keys().all_events());
-    const auto answer = session.read(txn, budget);
+    txn.if_unchanged(remote.keys().meta(), std::numeric_limits<Revision>::max());
+    txn.put(remote.keys().meta(), "");
+    txn.remove_all(remote.keys().records(""));
+    txn.remove_all(remote.keys().all_events());
+    const auto answer = remote.read(txn, budget);
     const bool denied = !answer && answer.error().code == Errc::denied;
     std::vector<Finding> findings{
         {"rights", !denied, denied ? answer.error().message : "this user may change all keys below the prefix"}};
@@ -82,7 +87,7 @@ std::vector<Finding> writing(Session& session, CallBudget& budget) {
 
 }  // namespace
 
-Result<base::Grading> grading_of(Cluster& cluster, CallBudget& budget) {
+Result<base::Grading> grading_of(Cluster& cluster, base::CallBudget& budget) {
     const auto answer = cluster.call(method::member_list, no_fields, budget);
     if (!answer) {
         Error error = answer.error();
@@ -99,18 +104,18 @@ Result<base::Grading> grading_of(Cluster& cluster, CallBudget& budget) {
     return grading;
 }
 
-std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadline deadline) {
-    Cluster& cluster = session.cluster();
+std::vector<Finding> examine_cluster(Remote& remote, const Clock& clock, Deadline deadline) {
+    Cluster& cluster = remote.cluster();
     std::vector<Finding> findings;
     std::vector<Node> nodes;
-    CallBudget budget(clock, deadline);
+    base::CallBudget budget(clock, deadline);
     for (std::size_t i = 0; i < cluster.address().endpoints.size(); ++i) {
         const std::string& name = cluster.address().endpoints[i].name;
         const auto answer = cluster.call_one(i, method::status, no_fields, budget.left());
         findings.push_back({"endpoint " + name, answer.has_value(), answer ? "answers" : answer.error().message});
         if (!answer) continue;
         Node node{name, read_status(answer->message), std::nullopt};
-        if (const auto date = cluster.date_of(i, budget.left())) node.ahead = *date - host_clock().wall();
+        if (const auto date = cluster.date_of(i, budget.left())) node.ahead = *date - base::real_clock().wall();
         nodes.push_back(std::move(node));
     }
     for (const Node& node : nodes) {
@@ -125,10 +130,10 @@ std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadl
         findings.push_back({"database of " + node.name, node.status.errors.empty(),
                             fmt::format("{} MiB {}", node.status.db_size >> 20U, fmt::join(node.status.errors, ", "))});
     }
-    findings.push_back(clocks(nodes, session.node_clock().margin()));
+    findings.push_back(clocks(nodes, remote.node_clock().margin()));
     findings.push_back(alarms(cluster, budget));
-    std::ranges::move(writing(session, budget), std::back_inserter(findings));
-    findings.push_back(format_of(session, budget));
+    std::ranges::move(txn(remote, budget), std::back_inserter(findings));
+    findings.push_back(format_of(remote, budget));
     return findings;
 }
 

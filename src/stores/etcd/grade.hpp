@@ -2,14 +2,14 @@
 
 #include "base/grading.hpp"
 #include "holdfast/store.hpp"
-#include "stores/etcd/session.hpp"
+#include "stores/etcd/remote.hpp"
 
 namespace holdfast::stores::etcd {
 
-/// What a cluster promises.
-[[nodiscard]] Result<base::Grading> grading_of(Cluster& cluster, CallBudget& budget);
+/// The grade of a cluster.
+[[nodiscard]] Result<base::Grading> grading_of(Cluster& cluster, base::CallBudget& budget);
 
-/// Every node, and what they are to each other.
-[[nodiscard]] std::vector<Finding> examine_cluster(Session& session, const Clock& clock, Deadline deadline);
+/// Findings about every node, and about the cluster.
+[[nodiscard]] std::vector<Finding> examine_cluster(Remote& remote, const Clock& clock, Deadline deadline);
 
 }  // namespace holdfast::stores::etcd

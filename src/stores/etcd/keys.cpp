@@ -31,7 +31,7 @@ std::optional<std::uint64_t> number_in(std::string_view digits) {
 
 std::string end_of(std::string prefix) {
     while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xffU) prefix.pop_back();
-    // What follows every key has no name but this.
+    // etcd's name for the end of all keys.
     if (prefix.empty()) return {separator};
     ++prefix.back();
     return prefix;
@@ -70,13 +70,17 @@ std::string Keys::ticket_index(const LockName& name, const LockId& lock_id) cons
     return base_ + "t/" + name.text() + separator + to_hex(lock_id.bytes());
 }
 
+KeyRange Keys::ticket_indexes(const LockName& name) const {
+    return beginning_with(base_ + "t/" + name.text() + separator);
+}
+
 std::string Keys::event(const LockName& name, std::uint64_t seq) const {
     return base_ + "a/" + name.text() + separator + digits_of(seq);
 }
 
 KeyRange Keys::events(const LockName& name, std::uint64_t after_seq) const {
     KeyRange range = beginning_with(base_ + "a/" + name.text() + separator);
-    // Behind the event itself, and so before the next: the highest number has no successor.
+    // The end is right after the event's own key, since the highest number has no successor.
     if (after_seq > 0) range.begin = event(name, after_seq) + separator;
     return range;
 }

@@ -15,7 +15,7 @@ struct KeyRange {
     std::string end{};
 };
 
-/// Where everything lies below the store's prefix:
+/// The keys below the store's prefix:
 ///
 /// | key | value |
 /// |---|---|
@@ -33,13 +33,13 @@ public:
     explicit Keys(const std::string& prefix) : base_(prefix + "/") {}
 
     [[nodiscard]] std::string meta() const { return base_ + "meta"; }
-    /// Written with the first lock: so that a store without locks tells whether somebody removed them.
+    /// Written with the first lock. If it is there and no lock is, the locks were removed.
     [[nodiscard]] std::string used() const { return base_ + "used"; }
-    /// Never there, but one that the store may change.
+    /// A key that never exists, and that a user of the store may change.
     [[nodiscard]] std::string unused() const { return base_ + "unused"; }
 
     [[nodiscard]] std::string record(const LockName& name) const { return base_ + "l/" + name.text(); }
-    /// Those of the names that begin with `name_prefix` and come behind `after`. There are none if it ends before it
+    /// The records of the names that begin with `name_prefix` and come after `after`. Empty if it ends before it
     /// begins.
     [[nodiscard]] KeyRange records(std::string_view name_prefix, std::string_view after = {}) const;
     /// Empty if the key is not that of a record.
@@ -47,15 +47,18 @@ public:
 
     [[nodiscard]] std::string ticket(const LockName& name, std::uint64_t number) const;
     [[nodiscard]] KeyRange tickets(const LockName& name) const;
-    /// Those of these locks and of all between them.
+    /// The tickets of these locks and of all between them.
     [[nodiscard]] KeyRange tickets_between(const LockName& first, const LockName& last) const;
     [[nodiscard]] std::optional<std::string> name_in_ticket(std::string_view key) const;
     [[nodiscard]] std::string ticket_index(const LockName& name, const LockId& lock_id) const;
 
+    /// Of all waiters of the lock.
+    [[nodiscard]] KeyRange ticket_indexes(const LockName& name) const;
+
     [[nodiscard]] std::string event(const LockName& name, std::uint64_t seq) const;
-    /// Those with a higher seq.
+    /// The events with a higher seq.
     [[nodiscard]] KeyRange events(const LockName& name, std::uint64_t after_seq = 0) const;
-    /// Those with a higher seq than `after_seq`, up to that of `through`.
+    /// The events with a higher seq than `after_seq`, up to `through`.
     [[nodiscard]] KeyRange events_through(const LockName& name, std::uint64_t after_seq, std::uint64_t through) const;
     [[nodiscard]] KeyRange all_events() const;
 
@@ -67,7 +70,7 @@ private:
 [[nodiscard]] std::string digits_of(std::uint64_t number);
 [[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view digits);
 
-/// The first key behind all that begin with `prefix`.
+/// The first key after all that begin with `prefix`.
 [[nodiscard]] std::string end_of(std::string prefix);
 
 }  // namespace holdfast::stores::etcd

@@ -1,5 +1,6 @@
 #include "stores/etcd/node_clock.hpp"
 
+#include "base/real_clock.hpp"
 #include "stores/common/sealed.hpp"
 
 #include <algorithm>
@@ -9,12 +10,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Later than this the node's clock is asked again: nobody knows what happened to it meanwhile.
+/// After this time the node's clock is read again, since it may have been moved.
 constexpr milliseconds good_for{5000};
-/// What was answered later than this does not say well enough when.
+/// An answer that took longer is not exact enough.
 constexpr milliseconds longest_trip{1000};
-/// It shows whole seconds.
-constexpr milliseconds resolution{1000};
 
 void begin_late(Lease& lease, const Moment& moment) {
     if (lease.renewed_at != moment.now) return;
@@ -37,7 +36,7 @@ void begin_late(Override& ask, const Moment& moment) {
 }  // namespace
 
 Moment NodeClock::heard(Instant date, Boottime asked_at) {
-    const Boottime heard_at = host_clock().boottime();
+    const Boottime heard_at = base::real_clock().boottime();
     const std::scoped_lock lock(mutex_);
     if (heard_at - asked_at <= longest_trip) heard_ = Heard{date, asked_at, heard_at};
     return {date, resolution};
@@ -51,11 +50,11 @@ std::optional<Moment> NodeClock::reckoned() const {
         heard = heard_;
     }
     // Real time, because the node's clock runs in it.
-    const Boottime now = host_clock().boottime();
+    const Boottime now = base::real_clock().boottime();
     if (!heard || now - heard->heard_at > good_for) return std::nullopt;
-    // The node looked at its clock after it was asked and before the answer was heard. So it now shows at
-    // least its time then plus what has passed since the answer, and at most the end of that second plus what has
-    // passed since the question. Cut to seconds, like every other reading, lest the audit log goes back and forth.
+    // The node read its clock after the request was sent and before the answer arrived. So it now shows at least its
+    // time then plus what has passed since the answer, and at most the end of that second plus what has passed since
+    // the question. Cut to seconds, like every other reading, so that times in the audit log never go back.
     const Instant least = heard->date + (now - heard->heard_at);
     const Instant most = heard->date + resolution + (now - heard->asked_at);
     const Instant cut = std::chrono::floor<std::chrono::seconds>(least);
@@ -66,7 +65,7 @@ milliseconds NodeClock::tolerance(const Moment& moment) const { return std::max(
 
 milliseconds time_until(Instant instant, const Moment& moment) {
     if (moment.resolution == milliseconds{0}) return instant - moment.now;
-    // It shows nothing between two seconds, and the one that it showed may have been nearly over.
+    // The clock has whole seconds, and the second that it showed may have been nearly over.
     return std::chrono::ceil<std::chrono::seconds>(instant) - moment.now - moment.resolution;
 }
 

@@ -7,34 +7,37 @@
 
 namespace holdfast::stores::etcd {
 
-/// When something is so, by the clock that judges.
+/// A time by the clock that judges.
 struct Moment {
     Instant now{};  ///< The clock shows this, or up to `resolution` more.
     std::chrono::milliseconds resolution{0};
-    bool is_fresh = true;  ///< The clock was looked at for this.
+    bool is_fresh = true;  ///< The clock was read for this.
 };
 
-/// The clock of the node that is asked: the `Date` of its last answer to HTTP/1.1, and what has passed since. Answers
-/// to gRPC do not say what time it is.
+/// The clock of the node that is asked: the `Date` of its last answer to HTTP/1.1, and the time since then. gRPC
+/// answers have no date.
 ///
 /// It has whole seconds, and every node has its own. A lease must not end early for either reason:
 ///
-/// - What begins with an answer begins at the end of that second (`begin_late`), so the lease lasts at least its ttl;
-///   and what ends is judged by its beginning, so that nothing ends before the clock has reached it.
+/// - A lease begins at the end of the second of its grant (`begin_late`), so it lasts at least its ttl; and its end is
+///   judged by the beginning of the present second, so that it never ends early.
 /// - Nobody takes over a lease before it has been expired for `margin`, so the clocks of two nodes may
 ///   differ by that much.
 class NodeClock {
 public:
+    /// It shows whole seconds.
+    static constexpr std::chrono::milliseconds resolution{1000};
+
     NodeClock(const Clock& clock, std::chrono::milliseconds margin) : clock_(clock), margin_(margin) {}
 
-    /// What the clock shows, going by what was heard just now, and asked for at `asked_at`.
+    /// The time from an answer that arrived just now, to a request that was sent at `asked_at`.
     [[nodiscard]] Moment heard(Instant date, Boottime asked_at);
 
-    /// What the clock shows now, going by what was heard last. Absent if that does not tell.
+    /// The present time, computed from the last answer. Absent if that is too old.
     [[nodiscard]] std::optional<Moment> reckoned() const;
 
     [[nodiscard]] std::chrono::milliseconds margin() const { return margin_; }
-    /// What two readings may differ by without anybody having moved a clock.
+    /// How much two readings may differ although no clock was moved.
     [[nodiscard]] std::chrono::milliseconds tolerance(const Moment& moment) const;
 
 private:

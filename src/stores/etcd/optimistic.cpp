@@ -21,13 +21,14 @@ bool Optimistic::predict(BatchView& view, std::span<const Request> requests, con
     // A Check may be granted without a change, and then no comparison would notice that the prediction was wrong.
     if (std::ranges::any_of(requests, [](const Request& r) { return std::holds_alternative<Check>(r); })) return false;
     const std::vector<Wanted>& wanted = view.wanted();
+    if (std::ranges::any_of(wanted, &Wanted::repairs)) return false;
     std::vector<Assumed> assumed(wanted.size());
     std::vector<const Request*> only(wanted.size());
     for (const Request& request : requests) {
         const auto lock = std::ranges::lower_bound(wanted, name_of(request), {}, &Wanted::name);
         const auto at = static_cast<std::size_t>(lock - wanted.begin());
         if (!ignores_queue(request)) assumed[at].is_quiet = true;
-        // After the first of several requests for a lock, the others have to know what it changed.
+        // Several requests for a lock need more of its queue than a prediction has.
         only[at] = wanted[at].is_asked_for_once() ? &request : nullptr;
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -42,7 +43,7 @@ bool Optimistic::predict(BatchView& view, std::span<const Request> requests, con
             return false;
         }
     }
-    // Used once: the next change remembers it again.
+    // Forgotten until the change succeeds and remembers it again.
     for (const Wanted& lock : wanted) locks_.forget(lock.name);
     view.assume(meta, std::move(assumed));
     return true;

@@ -9,21 +9,22 @@
 
 namespace holdfast::stores::etcd {
 
-/// What a Store object predicts from: the locks that it changed last, as it left them. After several new locks in a row
-/// the next one is predicted to be new, too.
+/// Predicts from the locks that a Store object changed last, as it wrote them. After several new locks in a row the
+/// next one is predicted to be new, too.
 ///
 /// A prediction saves the look before a change. It is never an answer: the transaction compares everything that was
 /// predicted, and changes nothing if any of it is wrong. May be used from any thread.
 class Optimistic {
 public:
-    /// Fills `view` as if it had been read just now. False if too much is needed or too little is known.
+    /// Fills `view` from predictions. False if that is not possible.
     [[nodiscard]] bool predict(BatchView& view, std::span<const Request> requests, const KeyValue& meta);
 
-    /// `record` is what was written of the lock; `is_quiet` if nobody waits for it.
+    /// `record` is the record that was written; `is_quiet`: nobody waits for the lock.
     void remember(const LockName& name, KeyValue record, bool is_quiet);
     void forget(const LockName& name);
 
-    /// What a waiter saw when the lock was handed over to it: with this it can hand the lock over in one round trip.
+    /// The record and the next ticket, as a waiter saw them when it got the lock: enough to hand it over in one round
+    /// trip.
     struct HandOver {
         KeyValue record{};
         KeyValue next{};  ///< The head of the queue.
@@ -38,10 +39,11 @@ private:
         KeyValue record{};
         bool is_quiet = false;
     };
-    /// Of each generation, and of hand-overs. Smaller than elsewhere, since a value is kept with its key.
+    /// The size of a generation, and the limit for hand-overs. Smaller than in other stores, since keys are kept with
+    /// the values.
     static constexpr std::size_t most_locks = 1024;
 
-    /// What a release needs that was expected.
+    /// The remembered hand-over of a Release.
     [[nodiscard]] std::optional<Assumed> take_hand_over(const Request& request);
 
     LockCache<KnownLock> locks_{most_locks};

@@ -1,46 +1,23 @@
 #pragma once
 
 #include "holdfast/store.hpp"
-#include "stores/etcd/session.hpp"
+#include "stores/etcd/remote.hpp"
 
 /// Looking without changing anything.
 namespace holdfast::stores::etcd {
 
-[[nodiscard]] Result<LockStatus> inspect(Session& session, const LockName& name, CallBudget& budget);
+[[nodiscard]] Result<LockStatus> inspect(Remote& remote, const LockName& name, base::CallBudget& budget);
 /// As people and holders see it.
 [[nodiscard]] LockStatus status_at(const LockView& lock, const Moment& moment);
-[[nodiscard]] Result<std::vector<LockStatus>> list(Session& session, const ListQuery& query, CallBudget& budget);
-[[nodiscard]] Result<std::vector<AuditEvent>> history(Session& session, const HistoryQuery& query, CallBudget& budget);
+[[nodiscard]] Result<std::vector<LockStatus>> list(Remote& remote, const ListQuery& query, base::CallBudget& budget);
+[[nodiscard]] Result<std::vector<AuditEvent>> history(Remote& remote, const HistoryQuery& query,
+                                                      base::CallBudget& budget);
 
-/// A waiter looks again after this long, whatever its watch says or does not say.
-constexpr std::chrono::milliseconds look_again_after{10'000};
-
-/// What a waiter needs to know.
-struct Outlook {
-    std::uint64_t seq = 0;
-    bool may_go_on = false;            ///< Its turn may have come, or it has lost its place.
-    std::string watch_next{};          ///< The key whose change brings it nearer.
-    bool only_deletes = false;         ///< Of that key, only its removal does.
-    Revision revision = 0;             ///< When that was so.
-    std::optional<KeyValue> behind{};  ///< Of who is the first in line: the place of the second.
-    std::uint64_t waiters = 0;         ///< And how many they are.
-    /// Then its turn may have come by the mere passing of time: nobody says when a lease or a ticket has run out.
-    std::chrono::milliseconds look_again = look_again_after;
-};
-[[nodiscard]] Result<Outlook> look_out(Session& session, const Watch& watch, CallBudget& budget);
-
-/// The same for who has just taken the place `ticket`, from what its transaction read. Absent if that was not enough.
-struct TakenPlace {
-    std::optional<KeyValue> meta{};
-    std::optional<KeyValue> record{};
-    Found queue{};  ///< Its beginning, with the place.
-    Revision revision = 0;
-    Moment moment{};
-};
-[[nodiscard]] std::optional<Outlook> outlook_from(Session& session, const LockName& name, const LockId& waiter,
-                                                  TakenPlace taken);
-
-/// Whether somebody who waits for the lock could take it, going by its record as it is stored now.
-[[nodiscard]] bool is_its_turn(const LockId& waiter, const std::string& stored_record, const LockName& name);
+/// In passes over the locks that have changed since the last pass: a pass has the events of the revisions from one to
+/// another, so that each comes once, and those of a lock in their order. etcd reads the records of all locks for each
+/// page, and of the log only what is new.
+[[nodiscard]] Result<EventPage> events(Remote& remote, const EventCursor& after, std::size_t limit,
+                                       base::CallBudget& budget);
+[[nodiscard]] Result<EventCursor> end_of_events(Remote& remote, base::CallBudget& budget);
 
 }  // namespace holdfast::stores::etcd

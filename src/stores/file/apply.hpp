@@ -26,16 +26,17 @@ class Section {
 public:
     /// Guards every lock that `requests` read or change. A lock that cannot be guarded or read does not
     /// fail the others: requests that need it are answered with its error.
-    Section(const Folder& locks, std::span<const Request> requests, const Clock& clock, Deadline deadline);
+    Section(const Folder& locks, Bonds& bonds, std::span<const Request> requests, const Clock& clock,
+            Deadline deadline);
 
-    /// Decides `request`; what it changes is durable after the next `save` only. The whole fails if an
-    /// earlier change had to be saved first and could not be.
+    /// Decides `request`; its change is durable only after the next `save`. Fails if an earlier change had to be saved
+    /// first and could not be.
     [[nodiscard]] Result<Reply> decide(const Request& request);
 
     /// Makes everything decided so far durable.
     [[nodiscard]] Result<void> save();
 
-    /// Who is to be rung when the section is over: who is woken sooner finds its lock guarded still.
+    /// The waiters to ring when the section is over: a waiter that was rung sooner would find its lock still guarded.
     [[nodiscard]] std::vector<Call> take_calls() { return std::move(calls_); }
 
     /// Whether anything was changed on disk, or may have been.
@@ -45,14 +46,15 @@ private:
     struct Lock {
         explicit Lock(LockName lock_name);
         LockName name;
-        std::optional<LockFolder> folder{};  ///< Absent: never asked for, and nobody here asks for it.
+        std::optional<LockFolder> folder{};  ///< Absent for a lock that was never used, unless a request creates it.
         std::optional<Guard> guard{};
         std::optional<Error> broken{};
         SavedLock saved;        ///< As it is on disk.
         kernel::Record record;  ///< As it will be.
         std::vector<AuditEvent> events{};
         bool changed = false;
-        std::optional<LockId> handed_to{};   ///< Who does not know it yet.
+        std::optional<LockId> handed_to{};   ///< The waiter that got the lock and has not been told yet.
+        std::optional<LockId> lost_lease{};  ///< The lease that was ended and whose holder has not been told yet.
         std::optional<TicketQueue> queue{};  ///< Absent until a step needs it.
     };
 
@@ -61,9 +63,12 @@ private:
     [[nodiscard]] static Result<void> expect_prunable(const Lock& lock, const kernel::Decision& decision);
     [[nodiscard]] Result<void> load_queue(Lock& lock);
     void take_over(Lock& lock, kernel::Decision& decision);
+    [[nodiscard]] Result<Reply> repair(const Request& request, Lock& lock);
     [[nodiscard]] Result<void> save(Lock& lock);
+    [[nodiscard]] Result<void> save_record(Lock& lock);
 
     const Folder& locks_;
+    Bonds& bonds_;
     const Clock& clock_;
     std::map<std::string, Lock> guarded_{};  ///< By folder name.
     kernel::ClockMark mark_{};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,17 +13,17 @@
 namespace holdfast::stores::file {
 namespace {
 
-/// More make pruning slower, which copies a part. Fewer make more files.
+/// How many events a part has. More make pruning slower, which copies a part; fewer make more files.
 constexpr std::uint64_t most_in_part = 1024;
 
-/// No event comes near the share of this that it has.
+/// Far more than so many events can take.
 constexpr std::size_t longest_part = std::size_t{64} << 20;
 
 constexpr std::string_view name_begin = "audit.";
 
 std::string name_of_part(std::uint64_t first) { return fmt::format("{}{}", name_begin, first); }
 
-/// The first event of the part that is named so; empty if it is not one.
+/// The first event of the part with this file name; empty if it is no part.
 std::optional<std::uint64_t> first_of_part(std::string_view name) {
     if (!name.starts_with(name_begin)) return std::nullopt;
     const std::string_view digits = name.substr(name_begin.size());
@@ -65,7 +66,7 @@ Result<std::vector<AuditEvent>> read_part(const Folder& folder, const SavedLock&
     return std::move(*events);
 }
 
-/// What stays of the part in which pruning up to `through` ends; empty if that leaves all of it, or nothing.
+/// The rest of the part in which pruning up to `through` ends; empty if all of the part stays, or nothing.
 Result<std::vector<AuditEvent>> rest_of_part(const Folder& folder, const SavedLock& saved, std::uint64_t through) {
     const Part part = part_of(saved, through + 1);
     if (part.first > through || part.last <= through) return std::vector<AuditEvent>{};
@@ -78,7 +79,7 @@ Result<std::vector<AuditEvent>> rest_of_part(const Folder& folder, const SavedLo
 
 Result<std::vector<AuditEvent>> read_events(const Folder& folder, const SavedLock& saved, const HistoryQuery& query) {
     const std::uint64_t after = std::max(query.after_seq, saved.record.pruned_seq);
-    // From the end that is asked for, and no further than needed.
+    // From the end that the query asks for, and no further than needed.
     const bool backwards = query.limit && query.which == HistoryQuery::Which::newest;
     std::vector<AuditEvent> found;
     const auto is_full = [&] { return query.limit && found.size() >= *query.limit; };
@@ -144,7 +145,8 @@ Result<void> prune(const Folder& folder, SavedLock& saved, std::uint64_t through
     if (!begins_there) {
         const auto rest = rest_of_part(folder, saved, through);
         if (!rest) return std::unexpected(rest.error());
-        // Made also if nothing is left of the log: it shows that the lock was used, should its record ever be missing.
+        // Made also if nothing is left of the log: the file shows that the lock was used, should its record ever be
+        // missing.
         const Bytes bytes = to_audit(*rest);
         if (auto written = folder.write(name_of_part(through + 1), bytes); !written) return written;
         if (auto synced = folder.sync(); !synced) return synced;
@@ -164,6 +166,28 @@ void remove_unused_parts(const Folder& folder, std::uint64_t pruned_seq) {
         const bool counts = *first == pruned_seq + 1 || (*first > pruned_seq && *first == begin_of(*first));
         if (!counts) unlinkat(folder.fd(), entry.c_str(), 0);
     }
+}
+
+Result<LogLeft> read_what_is_left(const Folder& folder, const LockName& name) {
+    const auto entries = folder.entries();
+    if (!entries) return std::unexpected(entries.error());
+    std::vector<std::uint64_t> parts;
+    for (const std::string& entry : *entries)
+        if (const auto first = first_of_part(entry)) parts.push_back(*first);
+    std::ranges::sort(parts);
+    LogLeft left;
+    for (const std::uint64_t first : parts) {
+        const auto bytes = folder.read(name_of_part(first), longest_part);
+        if (!bytes) return std::unexpected(bytes.error());
+        if (!*bytes) continue;
+        auto [events, size] = readable_events_in(**bytes, name, first);
+        if (events.empty()) continue;
+        // Behind a gap the log begins anew.
+        if (!left.events.empty() && left.events.back().seq + 1 != first) left.events.clear();
+        std::ranges::move(events, std::back_inserter(left.events));
+        left.bytes_of_newest_part = size;
+    }
+    return left;
 }
 
 }  // namespace holdfast::stores::file

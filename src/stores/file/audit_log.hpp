@@ -17,7 +17,8 @@ namespace holdfast::stores::file {
 
 /// The events of `saved` that `query` selects, oldest first; `audit_chain_broken` if the log is damaged.
 ///
-/// Needs no guard: what a record speaks for never changes. It can be gone, if it was pruned since the record was read.
+/// Needs no guard: the events that a record counts never change. They can be gone, if they were pruned since the record
+/// was read.
 [[nodiscard]] Result<std::vector<AuditEvent>> read_events(const Folder& folder, const SavedLock& saved,
                                                           const HistoryQuery& query);
 
@@ -27,12 +28,20 @@ namespace holdfast::stores::file {
 /// Whether `prune` can read what it has to keep; `audit_chain_broken` if the log is damaged there.
 [[nodiscard]] Result<void> can_prune(const Folder& folder, const SavedLock& saved, std::uint64_t through);
 
-/// Takes the events up to `through` out of `saved`. What is left of their part gets a file of its own, and the old
-/// one stays for the record that is on disk still.
+/// Takes the events up to `through` out of `saved`. The rest of their part gets a file of its own, and the old file
+/// stays for the record that is still on disk.
 [[nodiscard]] Result<void> prune(const Folder& folder, SavedLock& saved, std::uint64_t through);
 
-/// Removes the files that do not count for a record with this `pruned_seq`, once that is on disk. What cannot be
-/// removed is left to the next time.
+/// Removes the files that do not count for a record with this `pruned_seq`, once that is on disk. A file that cannot be
+/// removed is left to the next call.
 void remove_unused_parts(const Folder& folder, std::uint64_t pruned_seq);
+
+/// The end of a log whose record cannot be read: the events that follow each other without a gap, up to the last one
+/// that can be read.
+struct LogLeft {
+    std::vector<AuditEvent> events{};
+    std::uint64_t bytes_of_newest_part = 0;
+};
+[[nodiscard]] Result<LogLeft> read_what_is_left(const Folder& folder, const LockName& name);
 
 }  // namespace holdfast::stores::file

@@ -5,7 +5,7 @@
 namespace holdfast::stores::file {
 namespace {
 
-/// Whether the tail is what its record claims: without gaps, up to the record's own number and hash.
+/// Whether the tail leads without gaps to the record's own number and hash.
 bool leads_to_record(const SavedLock& saved) {
     if (saved.tail.empty()) return false;
     const AuditEvent& first = saved.tail.front();
@@ -60,15 +60,20 @@ Bytes to_audit(std::span<const AuditEvent> events) {
 }
 
 std::optional<std::vector<AuditEvent>> events_in(ByteView audit, const LockName& name, std::uint64_t first) {
-    std::vector<AuditEvent> events;
-    while (!audit.empty()) {
-        const auto payload = base::take_frame(base::FrameKind::event, audit);
-        if (!payload) return std::nullopt;
-        auto event = kernel::decode_event(*payload);
-        if (!event || event->seq != first + events.size() || event->name != name) return std::nullopt;
-        events.push_back(std::move(*event));
+    auto readable = readable_events_in(audit, name, first);
+    if (readable.size != audit.size()) return std::nullopt;
+    return std::move(readable.events);
+}
+
+ReadableEvents readable_events_in(ByteView audit, const LockName& name, std::uint64_t first) {
+    ReadableEvents found;
+    for (ByteView rest = audit; !rest.empty(); found.size = audit.size() - rest.size()) {
+        const auto payload = base::take_frame(base::FrameKind::event, rest);
+        auto event = payload ? kernel::decode_event(*payload) : std::nullopt;
+        if (!event || event->seq != first + found.events.size() || event->name != name) break;
+        found.events.push_back(std::move(*event));
     }
-    return events;
+    return found;
 }
 
 }  // namespace holdfast::stores::file

@@ -33,8 +33,8 @@ Result<void> expect_our_folder(int fd, const std::string& path) {
     return facts ? base::expect_our_folder(*facts, path) : std::unexpected(facts.error());
 }
 
-/// A fifo or a device in place of a file would block or answer for ever. A file of another user can be in a folder of
-/// ours that once was open to all: its owner can rewrite it, and can keep a guard locked.
+/// A fifo or a device in place of a file would block or answer for ever. A folder of ours that once was open to all can
+/// have a file of another user, who can rewrite it and can keep a guard locked.
 Result<base::FileFacts> expect_our_file(int fd, const std::string& path) {
     auto facts = base::facts_of(fd, path);
     if (!facts) return facts;
@@ -52,7 +52,7 @@ Result<void> expect_mode(int fd, const std::string& path) {
 
 Result<void> sync_fd(int fd, const std::string& path, Sync sync) {
     if (sync == Sync::off || fsync(fd) == 0) return {};
-    // Some file systems do not know fsync of a folder; they keep entries in order by themselves.
+    // Some file systems have no fsync for a folder; they keep entries in order by themselves.
     if (errno == EINVAL) return {};
     return std::unexpected(os_error(errno, "force " + path + " to the disk"));
 }
@@ -100,7 +100,7 @@ Result<void> Folder::make_path(const std::string& path, Sync sync) {
         if (!is_new) return std::unexpected(is_new.error());
         const std::string above = parent.empty() ? "." : parent.string();
         const Fd fd(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        // A folder that we may enter but not read cannot be synced by us, nor need it be for what others made.
+        // We cannot sync a folder that we may enter but not read, and need not: its entries were made by others.
         if (!fd && errno == EACCES && !*is_new) continue;
         if (!fd) return std::unexpected(os_error(errno, "open " + above));
         if (auto synced = sync_fd(fd.get(), above, sync); !synced) return synced;
@@ -152,7 +152,7 @@ Result<std::optional<Bytes>> Folder::read(const std::string& name, std::size_t l
     if (auto ours = expect_our_file(file.get(), path); !ours) return std::unexpected(ours.error());
 
     Bytes bytes;
-    // Most files are smaller than that, and room for more would have to be cleared first.
+    // Most files fit into this, and a larger buffer would have to be cleared first.
     constexpr std::size_t small = 4096;
     while (bytes.size() < limit) {
         const std::size_t before = bytes.size();
@@ -188,7 +188,7 @@ Result<void> Folder::fill(int file, std::uint64_t offset, ByteView bytes, const 
 }
 
 Result<void> Folder::write(const std::string& name, ByteView bytes) const {
-    // O_EXCL rules out that somebody else's file, or a link, is written to. What an interrupted writer left is removed.
+    // O_EXCL rules out writing to another user's file or through a link. The file of an interrupted writer is removed.
     const auto make = [&] { return Fd(openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | safely, file_mode)); };
     Fd file = make();
     if (!file && errno == EEXIST) {
@@ -226,7 +226,7 @@ Result<void> Folder::write_end(const std::string& name, std::uint64_t offset, By
     if (!facts) return std::unexpected(facts.error());
     if (facts->names > 1) return write_end_of_copy(name, offset, bytes);
     if (auto filled = fill(file.get(), offset, bytes, name); !filled) return filled;
-    // What a longer write left behind when it broke off.
+    // Cuts off the rest of a longer write that was interrupted.
     if (ftruncate(file.get(), static_cast<off_t>(offset + bytes.size())) != 0)
         return std::unexpected(os_error(errno, "cut " + path_of(name)));
     return sync_fd(file.get(), path_of(name), sync_);

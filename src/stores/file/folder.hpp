@@ -16,10 +16,9 @@ using base::ByteView;
 
 using base::Sync;
 
-/// A folder that belongs to us, by descriptor: what is done in it happens in that folder, wherever its
-/// path may lead by now. No symbolic link is followed, folders are made with mode 0700 and files with
-/// 0600 whatever the umask. A folder or a file that belongs to another user, or that others could write, is refused
-/// with `store_unsafe`.
+/// A folder that belongs to us, by descriptor: all calls act on this folder, wherever its path leads by now. No
+/// symbolic link is followed, folders are made with mode 0700 and files with 0600 whatever the umask. A folder or a
+/// file that belongs to another user, or that others could write, is refused with `store_unsafe`.
 class Folder {
 public:
     /// Empty if it does not exist.
@@ -43,20 +42,20 @@ public:
     /// A file that is made if it is missing, for locking.
     [[nodiscard]] Result<base::Fd> open_guard(const std::string& name) const;
 
-    /// A new file with this content, synced; the folder's entry is not. Whatever had the name is gone.
-    /// After an error nothing has the name.
+    /// A new file with this content, synced; the folder's entry is not. A file that had the name is replaced. After an
+    /// error no file has the name.
     [[nodiscard]] Result<void> write(const std::string& name, ByteView bytes) const;
 
-    /// Gives the file new content in one step. `outcome_unknown` if it may be there but not for good.
+    /// Gives the file new content in one step. `outcome_unknown` if the new content may be there but not be durable.
     [[nodiscard]] Result<void> replace(const std::string& name, ByteView bytes) const;
 
-    /// Overwrites the file from `offset` on and ends it there, synced. A file that has another name elsewhere, in a
-    /// copy that was made of links, is left to that copy.
+    /// Overwrites the file from `offset` on and ends it there, synced. A file with a second name (a copy that was made
+    /// of hard links) is replaced instead, so that the copy keeps its content.
     [[nodiscard]] Result<void> write_end(const std::string& name, std::uint64_t offset, ByteView bytes) const;
 
     /// Forces entries made, renamed and removed so far to the disk.
     [[nodiscard]] Result<void> sync() const;
-    /// The same in the folder above as well: this folder itself is there for good.
+    /// The same for the folder above as well, so that this folder itself is durable.
     [[nodiscard]] Result<void> sync_with_parent() const;
 
     [[nodiscard]] const std::string& path() const { return path_; }

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t most_records = 100'000;
 
-/// Reads a lock and the head of its queue as a change would, so that the same ones are found unreadable.
+/// Reads a lock and the head of its queue as a change would, so that it reports exactly the locks that a change would
+/// find unreadable.
 Result<void> expect_usable(const Folder& locks, const std::string& name, const kernel::ClockMark& mark, Instant now) {
     const auto lock = LockFolder::find(locks, name);
     if (!lock) return std::unexpected(lock.error());
@@ -60,7 +61,7 @@ std::vector<Finding> examine_store(const std::string& path, Sync sync, const bas
                                    Deadline deadline) {
     std::vector<Finding> findings;
     findings.push_back({"file_system", promise.grade != Grade::c, promise.file_system});
-    // What the URL asks for is no fault; the grade shows what it costs.
+    // Chosen by the URL, so no fault; the grade shows the price.
     findings.push_back({"sync", true, sync == Sync::on ? "every change is forced to the disk" : "off by sync=off"});
     const auto store = StoreFolder::find(path, sync);
     if (!store) {
@@ -74,7 +75,9 @@ std::vector<Finding> examine_store(const std::string& path, Sync sync, const bas
         return findings;
     }
     findings.push_back({"folder", true, path + " is ours, and others cannot write to it"});
-    findings.push_back({"format", true, "version 1, store " + (*store)->store_id.text()});
+    findings.push_back({"format", true,
+                        ((*store)->is_old ? "version 1 (the first change makes it 2), store " : "version 2, store ") +
+                            (*store)->store_id.text()});
     findings.push_back(base::rights_to_write({path, (*store)->dir.path_of("locks")}));
     findings.push_back(base::free_space_in(path));
     findings.push_back(records(**store, clock, deadline));

@@ -27,22 +27,22 @@ Result<std::vector<std::string>> folders_of(const Folder& locks, const NameRange
                                             Deadline deadline) {
     const auto entries = locks.entries();
     if (!entries) return std::unexpected(entries.error());
-    struct Place {
+    struct NamedFolder {
         std::string name;
         std::string folder;
     };
-    std::vector<Place> places;
+    std::vector<NamedFolder> found;
     for (const std::string& folder : *entries) {
         if (!is_folder_name(folder)) continue;
         if (deadline.passed(clock)) return std::unexpected(out_of_time());
         const auto name = name_of_lock(locks, folder);
         if (!name) return std::unexpected(name.error());
-        if (*name && (*name)->starts_with(range.prefix) && **name > range.after) places.push_back({**name, folder});
+        if (*name && (*name)->starts_with(range.prefix) && **name > range.after) found.push_back({**name, folder});
     }
-    std::ranges::sort(places, {}, &Place::name);
+    std::ranges::sort(found, {}, &NamedFolder::name);
     std::vector<std::string> folders;
-    folders.reserve(places.size());
-    for (Place& place : places) folders.push_back(std::move(place.folder));
+    folders.reserve(found.size());
+    for (NamedFolder& one : found) folders.push_back(std::move(one.folder));
     return folders;
 }
 

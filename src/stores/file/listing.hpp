@@ -11,15 +11,15 @@ namespace holdfast::stores::file {
 /// Which locks are asked for, by their names.
 struct NameRange {
     std::string prefix{};
-    std::string after{};  ///< Only names behind this one.
+    std::string after{};  ///< Only names after this one.
 };
 
-/// The folders of these locks, in the order of the locks' names. Only where a folder's name does not say that of
-/// its lock the record is read, so that whoever wants the first few reads few.
+/// The folders of these locks, in the order of the locks' names. A record is read only where the folder's name does not
+/// give the name of its lock, so that a query for the first few reads few.
 [[nodiscard]] Result<std::vector<std::string>> folders_of(const Folder& locks, const NameRange& range,
                                                           const Clock& clock, Deadline deadline);
 
-/// What is said when the time is over before all was read.
+/// The error for a deadline that has passed before everything was read.
 [[nodiscard]] Error out_of_time();
 
 }  // namespace holdfast::stores::file

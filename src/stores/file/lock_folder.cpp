@@ -15,9 +15,8 @@ namespace holdfast::stores::file {
 namespace {
 
 const std::string guard_file = "guard";
-const std::string record_file = "record";
 
-/// What a folder may contain before the first record is in place.
+/// What a lock's folder may contain before its first record is in place.
 constexpr std::array<std::string_view, 4> before_first_use{"guard", "record.tmp", "queue", "bells"};
 
 /// How many events stay inside the record. More make every write longer, fewer make moves more frequent.
@@ -51,8 +50,8 @@ Result<Guard> LockFolder::take_guard(const Clock& clock, Deadline deadline) cons
         if (!fd) return std::unexpected(fd.error());
         auto lock = base::FileLock::take(fd->get(), clock, deadline);
         if (!lock) return std::unexpected(lock.error());
-        // A sweeper of old files may have removed the guard while we waited for it. Whoever comes now makes
-        // a new one, and a lock on the old one would exclude nobody.
+        // A tool that cleans up old files may have removed the guard while we waited for it. The next process makes a
+        // new one, and a lock on the old one would exclude nobody.
         if (is_same_file(fd->get(), folder_.fd(), guard_file)) return Guard(std::move(*fd), std::move(*lock));
         if (deadline.passed(clock))
             return fail(Errc::store_unavailable, folder_.path_of(guard_file) + " keeps changing");
@@ -98,14 +97,14 @@ Result<SavedLock> LockFolder::save(const SavedLock& before, kernel::Record recor
     next.saved_under = mark;
     // A record keeps its newest event, so without a new one nothing moves.
     if (!events.empty() && !next.tail.empty() && next.tail.size() + events.size() > longest_tail) {
-        // Only events that are durable in the record already are moved, and the record lets go of them only
-        // when they are durable over there. A crash in between leaves them in both places, and the record's
-        // audit_bytes says which copy counts; the next move writes the same bytes again.
+        // Only events that are durable in the record already are moved, and they leave the record only when they are
+        // durable in the log. A crash in between leaves them in both places, and the record's audit_bytes says which
+        // copy counts; the next move writes the same bytes again.
         if (auto done = move_tail(folder_, next); !done) return std::unexpected(done.error());
     }
     std::ranges::copy_if(events, std::back_inserter(next.tail),
                          [&](const AuditEvent& event) { return event.seq > next.record.pruned_seq; });
-    // Whoever made the folders of the lock and of all locks may not have come to sync them yet, so the first record
+    // The process that made the folders of this lock and of all locks may not have synced them yet, so the first record
     // does.
     if (before.record.seq == 0)
         if (auto synced = locks.sync_with_parent(); !synced) return std::unexpected(synced.error());
@@ -117,7 +116,7 @@ Result<SavedLock> LockFolder::save(const SavedLock& before, kernel::Record recor
 Result<std::vector<AuditEvent>> LockFolder::events_of(const SavedLock& saved, const HistoryQuery& query) const {
     auto events = read_events(folder_, saved, query);
     if (events || events.error().code != Errc::audit_chain_broken) return events;
-    // What the record speaks of may have been pruned since it was read.
+    // Events that the record counts may have been pruned since it was read.
     const auto later = load();
     if (!later) return std::unexpected(later.error());
     if (!*later || (*later)->record.pruned_seq <= saved.record.pruned_seq) return events;

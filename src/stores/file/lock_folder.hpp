@@ -10,6 +10,9 @@
 
 namespace holdfast::stores::file {
 
+/// In the folder of a lock.
+inline const std::string record_file = "record";
+
 /// The right to change one lock: taken before its record is read, kept until it is written.
 class Guard {
 public:
@@ -17,7 +20,7 @@ public:
 
 private:
     base::Fd fd_;
-    base::FileLock lock_;  ///< Below the descriptor, because it must be gone before that is closed.
+    base::FileLock lock_;  ///< After `fd_`, because it must be destroyed before the descriptor is closed.
 };
 
 /// The files of one lock: `guard`, `record`, its audit log and the folders `queue` and `bells`.
@@ -27,7 +30,7 @@ public:
     [[nodiscard]] static Result<std::optional<LockFolder>> find(const Folder& locks, const std::string& name);
     [[nodiscard]] static Result<LockFolder> make(const Folder& locks, const std::string& name);
 
-    /// Every call has a descriptor of its own, so that threads exclude each other too.
+    /// Opens a new descriptor each time, so that threads exclude each other, too.
     [[nodiscard]] Result<Guard> take_guard(const Clock& clock, Deadline deadline) const;
 
     /// The record as it was saved last; empty if it never was. Needs no guard: records are replaced in one step.

@@ -9,12 +9,12 @@
 /// How a lock's name becomes the name of its folder.
 namespace holdfast::stores::file {
 
-/// One folder name for one lock name: lower case, without a dot or a slash from the lock's name, so that
-/// it neither leaves its folder nor meets another one where case is folded. Long names are hashed; the
-/// record inside carries the real name and is compared with it.
+/// One folder name for one lock name: lower case, without a dot or a slash from the lock's name, so that it stays
+/// inside its folder and is unique even where the file system ignores case. Long names are hashed; the record inside
+/// carries the real name and is compared with it.
 [[nodiscard]] std::string folder_name(const LockName& name);
 
-/// The lock's name that a folder name says; empty if it is hashed, or not one of ours.
+/// The lock's name, from the name of its folder; empty if that is hashed, or not one of ours.
 [[nodiscard]] std::optional<std::string> name_in(std::string_view folder);
 
 /// Whether `folder` looks like something that `folder_name` made.

@@ -3,6 +3,7 @@
 #include "base/os_error.hpp"
 #include "kernel/codec.hpp"
 #include "kernel/rebase.hpp"
+#include "kernel/step.hpp"
 #include "values/sha256.hpp"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ std::string TicketName::text() const {
 }
 
 std::optional<TicketName> TicketName::parse(std::string_view text) {
-    // One name for one value, so that a ticket can be found again under what it says.
+    // One name for one value, so that a ticket can be found again by its content.
     const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-'; };
     if (text.size() != name_size || !std::ranges::all_of(text, fits)) return std::nullopt;
     constexpr std::size_t id_at = number_digits + 1;
@@ -83,13 +84,17 @@ base::Doorbells bells_of(const Folder& lock) { return base::Doorbells(lock.path_
 TicketQueue::TicketQueue(ClockMark mark, Instant now)
     : mark_(std::move(mark)), boot_(short_of(mark_.boot_id)), now_(now) {}
 
-Result<TicketQueue> TicketQueue::load(const Folder& lock, const ClockMark& mark, Instant now) {
-    TicketQueue queue(mark, now);
+Result<std::vector<std::string>> TicketQueue::open_folder(const Folder& lock) {
     auto folder = lock.child(queue_folder);
     if (!folder) return std::unexpected(folder.error());
-    if (!*folder) return queue;
-    queue.folder_.emplace(std::move(**folder).unsynced());
-    auto files = queue.folder_->entries();
+    if (!*folder) return {};
+    folder_.emplace(std::move(**folder).unsynced());
+    return folder_->entries();
+}
+
+Result<TicketQueue> TicketQueue::load(const Folder& lock, const ClockMark& mark, Instant now) {
+    TicketQueue queue(mark, now);
+    auto files = queue.open_folder(lock);
     if (!files) return std::unexpected(files.error());
     queue.entries_.reserve(files->size());
     for (std::string& file : *files) {
@@ -105,6 +110,15 @@ Result<TicketQueue> TicketQueue::load(const Folder& lock, const ClockMark& mark,
     return queue;
 }
 
+Result<TicketQueue> TicketQueue::to_clear(const Folder& lock, const ClockMark& mark, Instant now) {
+    TicketQueue queue(mark, now);
+    auto files = queue.open_folder(lock);
+    if (!files) return std::unexpected(files.error());
+    queue.obsolete_ = std::move(*files);
+    queue.changed_ = queue.folder_.has_value();
+    return queue;
+}
+
 Result<void> TicketQueue::add(std::string file) {
     auto name = TicketName::parse(file);
     if (!name) return std::unexpected(corrupt(file));
@@ -117,7 +131,8 @@ Result<void> TicketQueue::add(std::string file) {
     return {};
 }
 
-/// How far deadlines move that were written under `offset`. The same few occur in all tickets of a queue.
+/// How far deadlines move that were written under `offset`. Remembered, since the tickets of a queue have few different
+/// offsets.
 milliseconds TicketQueue::shift_of(milliseconds offset) {
     const auto [known, is_new] = shifts_.try_emplace(offset);
     if (is_new) {
@@ -126,6 +141,14 @@ milliseconds TicketQueue::shift_of(milliseconds offset) {
         known->second = kernel::rebase(ticket, {mark_.boot_id, offset}, mark_, now_).expires_at - now_;
     }
     return known->second;
+}
+
+void TicketQueue::end_abandoned(const Bonds& bonds, const std::optional<LockId>& own) {
+    for (Entry& entry : entries_) {
+        if (!is_live(entry)) continue;
+        if (entry.name.lock_id == own || !bonds.is_abandoned(entry.name.lock_id)) return;
+        entry.name.expires_at = now_;
+    }
 }
 
 Result<kernel::Queue> TicketQueue::view(const std::optional<LockId>& own) {
@@ -174,7 +197,7 @@ void TicketQueue::drop(const LockId& lock_id) {
     });
 }
 
-Result<void> TicketQueue::save(const Folder& lock) {
+Result<void> TicketQueue::save(const Folder& lock, Bonds& bonds) {
     if (!changed_) return {};
     if (!folder_) {
         auto made = lock.made_child(queue_folder);
@@ -186,16 +209,16 @@ Result<void> TicketQueue::save(const Folder& lock) {
         if (!entry.file.empty()) obsolete_.push_back(entry.file);
         return true;
     });
-    // Before the writing: who leaves and comes back in one batch can get the very name that it had.
+    // Before new files are written: a waiter that leaves and returns in one batch can get the same file name again.
     const base::Doorbells bells = bells_of(lock);
     for (const std::string& file : dropped_) {
-        if (auto removed = remove(file, bells); !removed) return removed;
+        if (auto removed = remove(file, bells, bonds); !removed) return removed;
         has_written_ = true;
     }
     for (const std::string& file : obsolete_)
-        if (auto removed = remove(file, bells); !removed) return removed;
+        if (auto removed = remove(file, bells, bonds); !removed) return removed;
     for (Entry& entry : entries_)
-        if (auto written = write(entry); !written) return written;
+        if (auto written = write(entry, bonds); !written) return written;
     has_removed_ = has_removed_ || !dropped_.empty() || !obsolete_.empty();
     dropped_.clear();
     obsolete_.clear();
@@ -203,8 +226,9 @@ Result<void> TicketQueue::save(const Folder& lock) {
     return {};
 }
 
-Result<void> TicketQueue::write(Entry& entry) {
+Result<void> TicketQueue::write(Entry& entry, Bonds& bonds) {
     if (!entry.dirty) return {};
+    bonds.bind_ticket(entry.name.lock_id);
     const bool is_new = entry.file.empty();
     if (is_new)
         if (auto written =
@@ -221,25 +245,26 @@ Result<void> TicketQueue::write(Entry& entry) {
     return {};
 }
 
-Result<void> TicketQueue::remove(const std::string& file, const base::Doorbells& bells) const {
-    if (const auto name = TicketName::parse(file)) bells.take_down(name->lock_id);
-    if (unlinkat(folder_->fd(), file.c_str(), 0) == 0 || errno == ENOENT) return {};
-    return std::unexpected(base::os_error(errno, "remove " + folder_->path_of(file)));
+Result<void> TicketQueue::remove(const std::string& file, const base::Doorbells& bells, const Bonds& bonds) const {
+    const auto name = TicketName::parse(file);
+    if (name) bells.take_down(name->lock_id);
+    if (unlinkat(folder_->fd(), file.c_str(), 0) != 0 && errno != ENOENT)
+        return std::unexpected(base::os_error(errno, "remove " + folder_->path_of(file)));
+    if (name) bonds.forget_ticket(name->lock_id);
+    return {};
 }
 
-std::optional<LockId> TicketQueue::first() const {
+std::optional<LockId> TicketQueue::first_alive(const Bonds& bonds) {
+    end_abandoned(bonds, std::nullopt);
     const auto head = std::ranges::find_if(entries_, [&](const Entry& entry) { return is_live(entry); });
     return head == entries_.end() ? std::nullopt : std::optional(head->name.lock_id);
 }
 
-std::optional<std::uint64_t> TicketQueue::ahead_of(const LockId& lock_id) const {
-    std::uint64_t ahead = 0;
-    for (const Entry& entry : entries_) {
-        if (!is_live(entry)) continue;
-        if (entry.name.lock_id == lock_id) return ahead;
-        ++ahead;
-    }
-    return std::nullopt;
+std::vector<LockId> TicketQueue::live() const {
+    std::vector<LockId> tickets;
+    for (const Entry& entry : entries_)
+        if (is_live(entry)) tickets.push_back(entry.name.lock_id);
+    return tickets;
 }
 
 Result<Ticket> TicketQueue::content(Entry& entry) {
@@ -259,6 +284,15 @@ Result<Ticket> TicketQueue::content(Entry& entry) {
 Error TicketQueue::corrupt(const std::string& file) const {
     return {Errc::record_corrupt,
             folder_->path_of(file) + " cannot be read; the lock stays blocked until it is removed"};
+}
+
+Result<LockStatus> status_of(const Folder& lock, const SavedLock& saved, const Bonds& bonds, const Clock& clock) {
+    const ClockMark mark = kernel::mark_of(clock);
+    const Instant now = clock.wall();
+    auto queue = TicketQueue::load(lock, mark, now);
+    if (!queue) return std::unexpected(queue.error());
+    queue->end_abandoned(bonds, std::nullopt);
+    return kernel::status_of(kernel::rebase(saved.record, saved.saved_under, mark, now), queue->waiters(), now);
 }
 
 }  // namespace holdfast::stores::file

@@ -1,5 +1,7 @@
 #include "stores/mysql/apply.hpp"
 
+#include "base/real_clock.hpp"
+#include "stores/common/optimistic.hpp"
 #include "stores/mysql/queue_rows.hpp"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ constexpr std::size_t names_in_list = 500;
 /// Keeps packets far below what servers accept.
 constexpr std::size_t changes_in_packet = 100;
 
-/// Clocks of the nodes of a cluster differ by less.
+/// The clocks of a cluster's nodes differ by less.
 constexpr milliseconds clock_difference{5000};
 
 template <class T>
@@ -29,8 +31,8 @@ std::span<T> take_some(std::span<T>& all, std::size_t count) {
 
 Error no_time_left() { return {Errc::store_unavailable, "the time for this call is over; nothing was changed"}; }
 
-/// Behind a locking read, which goes through the rows in the order of their key. A row that is passed over looks as if
-/// it were not there, so a quick look does not do that.
+/// The end of a locking read, which goes through the rows in the order of their key. SKIP LOCKED makes a locked row
+/// look absent, so a quick look does not use it.
 Sql::Text locking(Busy busy, Look look, const ServerFacts& facts) {
     if (busy == Busy::wait) return " FOR UPDATE";
     if (look == Look::quick || !facts.skips_locked) return " FOR UPDATE NOWAIT";
@@ -47,9 +49,13 @@ std::set<std::string> names_in(Answer& answer) {
 
 Error became_read_only() { return {Errc::store_unavailable, "the server has become read-only; nothing was changed"}; }
 
-Error gone() { return {Errc::store_unavailable, "the store in the database is gone; nothing was changed"}; }
+Error gone() {
+    return {.code = Errc::store_unavailable,
+            .message = "the store in the database is gone; nothing was changed",
+            .store_is_lost = true};
+}
 
-/// A backup was put in the place of a store that had our format.
+/// The store was replaced by a backup of an older format.
 Error became_old() {
     return {
         Errc::format_unsupported,
@@ -62,13 +68,14 @@ Error not_marked(const Failure& failure) {
     return error;
 }
 
-/// All who write the first lock of a store meet here, so it is the last before COMMIT.
+/// All transactions that write the first lock of a store wait for each other here, so it is the last statement before
+/// COMMIT.
 constexpr Sql::Text mark_used = "UPDATE holdfast_meta SET used = 1 WHERE id = 1 AND used = 0; ";
 
 }  // namespace
 
 AttemptResult Transaction::run(const StoreId& expected) {
-    // Those that exclude others are often locks that were never used, of which a quick look says nothing.
+    // Locks of `unless_held` were often never used, and a quick look shows nothing of such locks.
     const bool excluding = std::ranges::any_of(batch_.wanted(), &Wanted::excludes);
     if (facts_.flavour != Flavour::tidb && !excluding) {
         auto replies = attempt(expected, Look::quick);
@@ -89,7 +96,7 @@ AttemptResult Transaction::attempt(const StoreId& expected, Look look) {
     wants_close_look_ = false;
     verdict_ = InDoubt::Verdict::not_committed;
     if (auto done = read(expected); !done) {
-        // A close look begins a transaction, which ends this one.
+        // A close look begins a new transaction, which ends this one.
         if (!wants_close_look_) roll_back();
         return std::unexpected(done.error());
     }
@@ -114,16 +121,16 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     std::vector<LockName> names;
     for (const Wanted& lock : wanted) names.push_back(lock.name);
 
-    // The rows are locked first, in the order of their key, so that two batches never wait for each other in a
-    // circle; the hint keeps a small table from being scanned, and so waited for, as a whole. Only then the clock is
-    // read, in a statement of its own: what NOW says was fixed when its statement began, before any wait.
+    // The rows are locked first, in the order of their key, so that two batches never deadlock; the hint prevents a
+    // scan of a small table, which would lock every row. Only then the clock is read, in a statement of its own, since
+    // NOW shows the time at which its statement began, before any wait.
     Sql sql = facts_.flavour == Flavour::tidb ? Sql("BEGIN PESSIMISTIC") : Sql("START TRANSACTION");
     const std::size_t lists = lock_rows(sql, names);
     sql << "; " << Queues::first_look(wanted, clock_);
     open_ = true;
-    sight_.sent = host_clock().boottime();
+    sight_.sent = base::real_clock().boottime();
     auto answers = connection_.run(sql, deadline_);
-    sight_.received = host_clock().boottime();
+    sight_.received = base::real_clock().boottime();
     if (!answers) return std::unexpected(after_reading(answers.error()));
 
     Queues queues;
@@ -131,7 +138,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     if (!identity) return std::unexpected(final_error(identity.error()));
     if (!*identity || (*identity)->store_id != expected) return std::unexpected(final_error(gone()));
     if ((*identity)->is_old()) return std::unexpected(final_error(became_old()));
-    // Who may write to it all the same must not: the locks are granted elsewhere by now.
+    // Even a user that may write to a read-only server must not: by now another server grants the locks.
     if ((*identity)->read_only) return std::unexpected(final_error(became_read_only()));
     was_used_ = (*identity)->was_used;
     now_ = sight_.time = (*identity)->now;
@@ -144,30 +151,47 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     }
 
     std::set<LockName> missing(names.begin(), names.end());
+    std::vector<std::pair<const Wanted*, Error>> damaged;
     for (Answer& list : std::span(*answers).subspan(1, lists)) {
         while (const auto row = list.next()) {
             const auto name = std::ranges::lower_bound(names, row->text(0), {}, &LockName::text);
             if (name == names.end() || name->text() != row->text(0)) continue;
             if (look_ == Look::quick && is_doubtful(*row)) return std::unexpected(needs_close_look());
             missing.erase(*name);
-            auto record = read_lock(*row, *name, judging);
-            if (!record) {
-                batch_.found(*name, std::unexpected(record.error()));
-                continue;
-            }
-            if (*record && names.size() == 1) now_ = not_before((*record)->value, now_);
-            if (*record && doubt_ != nullptr && doubt_->name == *name)
-                verdict_ = doubt_->judge((*record)->value.seq, (*record)->value.chain);
-            if (*record) judge_session(*row, wanted[static_cast<std::size_t>(name - names.begin())], (*record)->value);
-            LockView view{.record = *record ? std::move((*record)->value) : kernel::blank(*name),
-                          .moved = *record && (*record)->moved};
-            const auto added = queues.add_to(view, *name, judging);
-            batch_.found(*name, added ? Result<LockView>(std::move(view)) : std::unexpected(added.error()));
+            const Wanted& lock = wanted[static_cast<std::size_t>(name - names.begin())];
+            auto view = view_in(*row, lock, queues, judging);
+            if (!view && lock.repairs)
+                damaged.emplace_back(&lock, view.error());
+            else
+                batch_.found(*name, std::move(view));
         }
+    }
+    for (const auto& [lock, why] : damaged) {
+        const auto told = tell(batch_, *lock, std::unexpected(why), [&]() -> Result<kernel::Damage> {
+            auto traces = connection_.run(select_traces(lock->name), deadline_);
+            if (!traces) return std::unexpected(error_of(traces.error(), "look at what is damaged"));
+            return read_damage(traces->front(), lock->name, queues.stored_of(lock->name), judging);
+        });
+        if (!told) return std::unexpected(final_error(told.error()));
     }
     if (missing.empty()) return {};
     const std::vector<LockName> without_row(missing.begin(), missing.end());
-    return look_ == Look::quick ? take_for_new(without_row) : look_again(without_row);
+    return look_ == Look::quick ? tell_of_new_locks(without_row) : look_again(without_row);
+}
+
+Result<LockView> Transaction::view_in(const Row& row, const Wanted& wanted, const Queues& queues,
+                                      const Judging& judging) {
+    const LockName& name = wanted.name;
+    auto record = read_lock(row, name, judging);
+    if (!record) return std::unexpected(record.error());
+    if (*record && batch_.wanted().size() == 1) now_ = not_before((*record)->value, now_);
+    if (*record && doubt_ != nullptr && doubt_->name == name)
+        verdict_ = doubt_->judge((*record)->value.seq, (*record)->value.chain);
+    if (*record) judge_session(row, wanted, (*record)->value);
+    LockView view{.record = *record ? std::move((*record)->value) : kernel::blank(name),
+                  .moved = *record && (*record)->moved};
+    if (auto added = queues.add_to(view, name, judging); !added) return std::unexpected(added.error());
+    return view;
 }
 
 std::optional<AttemptResult> Transaction::resolved() const {
@@ -192,7 +216,7 @@ void Transaction::judge_session(const Row& row, const Wanted& wanted, kernel::Re
     if (!session_in(row) || !record.held) return;
     Lease& lease = record.held->lease;
     bound_.insert_or_assign(wanted.name, lease.lock_id);
-    // Its own holder, who asks again after an answer was lost, takes nothing over.
+    // The holder itself repeats its request after a lost answer, and takes nothing over.
     const bool own = std::ranges::find(wanted.own_tickets, lease.lock_id) != wanted.own_tickets.end();
     if (sessions_.gained.contains(wanted.name) && !own) lease.expires_at = std::min(lease.expires_at, now_);
 }
@@ -212,8 +236,8 @@ std::set<LockName> Transaction::sessions_to_write() const {
 }
 
 Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
-    // In a transaction of its own, which is over before any row is locked: whoever inserts while holding locks
-    // can meet another who does the same in a deadlock.
+    // In a transaction of its own, which ends before any row is locked: two batches that insert rows while they hold
+    // locks can deadlock.
     Sql sql("ROLLBACK");
     for (std::span<const LockName> rest = names; !rest.empty();) {
         sql << "; INSERT IGNORE INTO holdfast_locks (name) VALUES ";
@@ -229,9 +253,9 @@ Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
     return std::unexpected(AttemptError{Kind::prepared, {Errc::store_unavailable, "others keep changing the locks"}});
 }
 
-Transaction::Done Transaction::take_for_new(const std::vector<LockName>& names) {
+Transaction::Done Transaction::tell_of_new_locks(const std::vector<LockName>& names) {
     for (const LockName& name : names) {
-        // Who uses it for the first time writes its row, and hears then if it has a history. Nobody else does.
+        // The first use of a lock writes its row, and checks then that it has no history. No other use does.
         if (!std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->may_create)
             return std::unexpected(needs_close_look());
         batch_.found(name, LockView{.record = kernel::blank(name)});
@@ -241,7 +265,7 @@ Transaction::Done Transaction::take_for_new(const std::vector<LockName>& names) 
 }
 
 Transaction::Done Transaction::look_again(const std::vector<LockName>& names) {
-    // The row is looked for again behind the history: both may have come since it was missed.
+    // The row is read again after the history: both may have been written since the row was found missing.
     Sql sql;
     sql << "SELECT name FROM holdfast_audit WHERE name IN " << list_of(names) << " GROUP BY name; "
         << "SELECT name FROM holdfast_locks WHERE name IN " << list_of(names);
@@ -250,23 +274,26 @@ Transaction::Done Transaction::look_again(const std::vector<LockName>& names) {
     const std::set<std::string> used = names_in(answers->front());
     const std::set<std::string> found = names_in(answers->back());
     std::vector<LockName> there;
-    std::vector<LockName> to_meet_at;
+    std::vector<LockName> rows_to_insert;
     for (const LockName& name : names) {
         if (found.contains(name.text())) {
             there.push_back(name);
         } else if (used.contains(name.text())) {
-            batch_.found(name, std::unexpected(unreadable(name, "the record")));
+            if (std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->repairs)
+                rows_to_insert.push_back(name);
+            else
+                batch_.found(name, std::unexpected(unreadable(name, "the record")));
         } else {
             batch_.found(name, LockView{.record = kernel::blank(name)});
             new_.insert(name);
             if (std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->excludes)
-                to_meet_at.push_back(name);
+                rows_to_insert.push_back(name);
         }
     }
     if (!there.empty()) return std::unexpected(rows_are_locked(std::move(there)));
-    // Two that exclude each other must meet at a row, also if neither writes it. Everybody else who uses a lock for the
-    // first time writes its row, and only one of them can.
-    return to_meet_at.empty() ? Done() : make_ready(to_meet_at);
+    // Two Acquires that exclude each other must lock the same row, even if neither writes it, so it is inserted here.
+    // All other first uses of a lock write its row themselves, and only one of them succeeds.
+    return rows_to_insert.empty() ? Done() : make_ready(rows_to_insert);
 }
 
 Transaction::Done Transaction::write() {
@@ -325,7 +352,7 @@ AttemptError Transaction::after_reading(const Failure& failure) {
     if (failure.no_such_table()) return {Kind::final, gone()};
     if (failure.no_such_column()) return {Kind::final, became_old()};
     if (failure.row_busy() && busy_ == Busy::report) {
-        // The others go on without those locks, once it is known which they are.
+        // The rest of a shared batch is sent without these locks, if they are known.
         if (look_ == Look::quick && facts_.skips_locked) return needs_close_look();
         return {Kind::locks_busy, error};
     }
@@ -334,20 +361,21 @@ AttemptError Transaction::after_reading(const Failure& failure) {
 }
 
 AttemptError Transaction::after_writing(const Failure& failure, std::size_t added, std::optional<std::size_t> commit) {
-    // Once a packet with COMMIT has been sent, only the server knows how far it came. When it says that it
-    // stopped before, it has changed nothing.
+    // Once a packet with COMMIT has been sent, only the server knows how far it came. If it reports an earlier
+    // statement as failed, it has changed nothing.
     const bool stopped_before = failure.answered() && failure.statement < commit.value_or(failure.statement + 1);
     const bool unknown = commit && !stopped_before && !(failure.answered() && failure.rolled_back());
     if (unknown)
         return {Kind::final, {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
     const Error error = error_of(failure, "write the locks");
     if (failure.row_busy() && busy_ == Busy::report) return {Kind::locks_busy, error};
-    // A new lock has a history, which only a close look can tell from one that it got since we looked.
+    // A new lock has a history. Only a close look can tell whether the lock was used since our look, or has lost its
+    // row.
     if (failure.out_of_range()) return look_ == Look::quick ? needs_close_look() : AttemptError{Kind::conflict, error};
-    // Somebody else has used the lock for the first time, since we looked.
+    // Another client has used the lock for the first time since our look.
     if (failure.duplicate() && failure.statement < added) return {Kind::conflict, error};
-    // The next attempt writes everything as text, or has the server keep the statement anew. Not this one: whoever has
-    // forgotten the statement may know nothing of the transaction either.
+    // The next attempt writes everything as text, or prepares the statement again. This one cannot continue: a server
+    // that has lost the prepared statement may have lost the transaction, too.
     if (failure.too_many_statements() || failure.statement_forgotten()) return {Kind::conflict, error};
     if (failure.conflict()) return {Kind::conflict, error};
     if (failure.lost()) return {Kind::connection_lost, error};
@@ -355,7 +383,7 @@ AttemptError Transaction::after_writing(const Failure& failure, std::size_t adde
         return {Kind::one_spoils_all,
                 {Errc::record_corrupt,
                  "the audit log of a lock goes on behind its record; the lock stays blocked until it is repaired"}};
-    // Only who prunes needs the right to remove events. Who asks for something else is not to hear of it.
+    // Only pruning needs the right to remove events, so other requests must not fail for lack of it.
     const bool cuts =
         std::ranges::any_of(batch_.changes(), [](const Change& change) { return change.cut.has_value(); });
     if (failure.denied() && cuts) return {Kind::one_spoils_all, error};

@@ -3,6 +3,7 @@
 #include "stores/common/attempt.hpp"
 #include "stores/common/batch.hpp"
 #include "stores/mysql/codec.hpp"
+#include "stores/mysql/queue_rows.hpp"
 #include "stores/mysql/schema.hpp"
 #include "stores/mysql/session.hpp"
 
@@ -14,15 +15,15 @@
 
 namespace holdfast::stores::mysql {
 
-/// A moment of the server's clock, and between which of ours it was.
+/// A reading of the server's clock, with our clock before and after it.
 struct Sight {
     Instant time{};
     Boottime sent{};
     Boottime received{};
 };
 
-/// How the locks of a batch are read. A quick look takes one round trip, and is enough for locks that have a record,
-/// and for new ones that nobody else has in hand; a close look tells everything.
+/// How the locks of a batch are read. A quick look takes one round trip, and is enough for locks that have a record and
+/// for new locks that no other client is using for the first time; a close look shows everything.
 enum class Look { quick, close };
 
 /// One attempt to apply a batch, in one transaction.
@@ -39,38 +40,41 @@ public:
           busy_(busy),
           doubt_(doubt) {}
 
-    /// In the store `expected` and no other. With a doubt, which is about the same batch, its replies if it was
-    /// committed; `outcome_unknown` if that cannot be told any more.
+    /// In the store `expected` and no other. If an earlier attempt at the same batch is in doubt: its replies if it was
+    /// committed, `outcome_unknown` if that cannot be found out any more.
     [[nodiscard]] AttemptResult run(const StoreId& expected);
 
     /// What the server's clock showed when the locks were read.
     [[nodiscard]] const Sight& sight() const { return sight_; }
     /// Whether the store is marked as used by now.
     [[nodiscard]] bool was_used() const { return was_used_; }
-    /// By what clock it was decided.
+    /// The time by which the batch was decided.
     [[nodiscard]] Instant decided_at() const { return now_; }
 
 private:
     using Done = std::expected<void, AttemptError>;
 
     [[nodiscard]] AttemptResult attempt(const StoreId& expected, Look look);
-    /// What a quick look showed does not tell what is there: a close look has to.
+    /// The quick look was not enough; run a close look.
     [[nodiscard]] AttemptError needs_close_look();
     [[nodiscard]] Done read(const StoreId& expected);
-    /// The statements that lock the rows, and how many they are.
+    /// The lock in `row`, with its queue.
+    [[nodiscard]] Result<LockView> view_in(const Row& row, const Wanted& wanted, const Queues& queues,
+                                           const Judging& judging);
+    /// Adds the statements that lock the rows. How many they are.
     std::size_t lock_rows(Sql& sql, std::span<const LockName> names) const;
-    /// Rows for locks that have none, so that there is something to lock.
+    /// Inserts rows for locks that have none, so that there is something to lock.
     [[nodiscard]] Done make_ready(const std::vector<LockName>& names);
-    /// What is to be known of locks of which no row was seen.
-    [[nodiscard]] Done take_for_new(const std::vector<LockName>& names);
+    /// Tells the batch of locks for which no row was found.
+    [[nodiscard]] Done tell_of_new_locks(const std::vector<LockName>& names);
     [[nodiscard]] Done look_again(const std::vector<LockName>& names);
     [[nodiscard]] Done write();
     void roll_back();
 
-    /// How the doubt ends, if the rows show it.
+    /// The outcome of the batch in doubt, if the rows show it.
     [[nodiscard]] std::optional<AttemptResult> resolved() const;
 
-    /// A record as it counts: a lease that has lost its session is over.
+    /// Ends the lease in `record` if its session is gone.
     void judge_session(const Row& row, const Wanted& wanted, kernel::Record& record);
     /// The locks whose leases depend on a session from now on.
     [[nodiscard]] std::set<LockName> sessions_to_write() const;
@@ -88,13 +92,14 @@ private:
     const Clock& clock_;
     const Deadline deadline_;
     const Busy busy_;
-    const InDoubt* const doubt_;  ///< Null without one.
+    const InDoubt* const doubt_;  ///< Null if there is none.
     Look look_ = Look::quick;
     Sight sight_{};
     Instant now_{};
     bool was_used_ = false;
     bool wants_close_look_ = false;
-    InDoubt::Verdict verdict_ = InDoubt::Verdict::not_committed;  ///< Of the lock of the doubt.
+    InDoubt::Verdict verdict_ =
+        InDoubt::Verdict::not_committed;  ///< Of the lock that shows the outcome of the batch in doubt.
     std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
     std::set<LockName> new_{};            ///< Locks that had no row.
     bool open_ = false;                   ///< The server may have a transaction of ours.

@@ -10,7 +10,7 @@ namespace {
 
 using kernel::Record;
 
-/// The columns are what people, fences and waiters go by, so they must say what the value says.
+/// People, fences and waiters read the columns, so these must agree with the value.
 bool agrees(const Row& row, const Record& record) {
     const std::string lock_id = record.held ? record.held->lease.lock_id.text() : "";
     return std::cmp_equal(row.number(1), record.token.value) && row.is_null(2) == !record.held &&
@@ -33,61 +33,34 @@ void put_lease(Rows& rows, const std::optional<kernel::HeldLease>& held) {
     rows.number(lease.expires_at);
 }
 
-/// A lock that has tickets and was never granted has a row, too: that is where all meet who ask for it.
+/// A lock that has tickets and was never granted has a row, too: all requests for it lock that row.
 template <class Rows>
-void put_lock(Rows& rows, const Change& change, const Writing& writing, bool mark) {
+void put_lock(Rows& rows, const Change& change, Instant now, bool is_bound_to_session) {
     const Record& record = change.record ? *change.record : kernel::blank(change.name);
     rows.value(change.name.text());
     rows.number(record.token.value);
     put_lease(rows, record.held);
-    rows.number(std::int64_t{mark});
+    rows.number(std::int64_t{is_bound_to_session});
     rows.number(record.seq);
     rows.number(record.changed_at);
     if (change.record)
-        rows.value(sealed(record, writing.now));
+        rows.value(sealed(record, now));
     else
         rows.no_value();
 }
 
-/// What is in the row of a lock until it is replaced. A lock that was never used has none.
-void put_expected(BoundRows& rows, const KnownLock& lock) {
-    const Record& record = lock.record;
-    const bool is_new = record.seq == 0;
-    rows.number(is_new ? std::int64_t{-1} : static_cast<std::int64_t>(record.seq));
-    rows.number(record.token.value);
-    if (record.held)
-        rows.value(record.held->lease.lock_id.text());
-    else
-        rows.no_value();
-    rows.value(is_new ? base::Bytes() : sealed(record, lock.written_at));
-}
-
 template <class Rows>
-void put_expected(Rows& rows, const Expected& expected) {
-    rows.value(expected.store_id.text());
-    if (expected.judged)
-        rows.number(*expected.judged);
-    else
-        rows.no_number();
-    rows.number(expected.window.earliest);
-    rows.number(expected.window.latest);
-}
-
-template <class Rows>
-void put_event(Rows& rows, const AuditEvent& event, const Expected* expected = nullptr) {
-    rows.begin();
+void put_event(Rows& rows, const AuditEvent& event) {
     rows.value(event.name.text());
     rows.number(event.seq);
     rows.number(event.at);
     rows.value(name_of(event.kind));
-    if (expected != nullptr) put_expected(rows, *expected);
     rows.number(event.token.value);
     rows.value(event.lock_id.text());
     rows.value(event.holder.text);
     rows.value(event.actor);
     rows.value(event.reason);
     rows.value(sealed(event));
-    rows.end();
 }
 
 /// The rows of all statements, each of which may have none.
@@ -105,30 +78,28 @@ Written<Rows> written(const Writing& writing) {
         if (is_fresh || change.record) {
             Rows& rows = is_fresh ? all.added : all.put;
             rows.begin();
-            put_lock(rows, change, writing, change.record && writing.sessions.contains(change.name));
+            put_lock(rows, change, writing.now, change.record && writing.sessions.contains(change.name));
             rows.end();
         }
-        for (const AuditEvent& event : change.events) put_event(all.events, event);
+        for (const AuditEvent& event : change.events) {
+            all.events.begin();
+            put_event(all.events, event);
+            all.events.end();
+        }
     }
     return all;
 }
 
 constexpr Sql::Text insert_locks =
     "INSERT INTO holdfast_locks (name, token, lock_id, holder, operation, reason, acquired_at, expires_at, session, "
-    "seq, changed_at, data) VALUES ";
-/// What follows the token.
-constexpr Sql::Text replace_rest =
-    ", lock_id = VALUES(lock_id), holder = VALUES(holder), "
+    "seq, changed_at, data) ";
+constexpr Sql::Text replace_locks =
+    " ON DUPLICATE KEY UPDATE token = VALUES(token), lock_id = VALUES(lock_id), holder = VALUES(holder), "
     "operation = VALUES(operation), reason = VALUES(reason), acquired_at = VALUES(acquired_at), "
     "expires_at = VALUES(expires_at), session = VALUES(session), seq = VALUES(seq), "
     "changed_at = VALUES(changed_at), data = VALUES(data)";
-constexpr Sql::Text replace_locks = " ON DUPLICATE KEY UPDATE token = VALUES(token)";
-/// Columns are replaced from left to right, so this sees the row as it was. ~0 is the greatest number that there is.
-constexpr Sql::Text replace_locks_if =
-    " ON DUPLICATE KEY UPDATE token = IF(seq = ? AND token = ? AND lock_id <=> ? AND session = 0 AND data = ?, "
-    "VALUES(token), ~0 + (seq + 1))";
 constexpr Sql::Text insert_events =
-    "INSERT INTO holdfast_audit (name, seq, at, event, token, lock_id, holder, actor, reason, data) VALUES ";
+    "INSERT INTO holdfast_audit (name, seq, at, event, token, lock_id, holder, actor, reason, data) ";
 
 }  // namespace
 
@@ -145,6 +116,40 @@ Result<std::optional<Unsealed<Record>>> read_lock(const Row& row, const LockName
     return std::move(*record);
 }
 
+Sql select_traces(const LockName& name) {
+    Sql sql;
+    sql << select_lock
+        << ", (SELECT MAX(a.seq) FROM holdfast_audit a WHERE a.name = l.name), "
+           "(SELECT MAX(a.token) FROM holdfast_audit a WHERE a.name = l.name), "
+           "(SELECT a.data FROM holdfast_audit a WHERE a.name = l.name ORDER BY a.seq DESC LIMIT 1), "
+           "(SELECT a.data FROM holdfast_audit a WHERE a.name = l.name ORDER BY a.seq LIMIT 1) "
+           "FROM holdfast_locks l WHERE l.name = ";
+    return sql.value(name.text());
+}
+
+kernel::Damage read_damage(Answer& answer, const LockName& name, std::vector<base::Bytes> tickets,
+                           const Judging& judging) {
+    Traces traces{.tickets = std::move(tickets)};
+    bool is_sound = false;
+    if (const auto row = answer.next()) {
+        const auto bytes_at = [&](std::size_t column) -> std::optional<base::Bytes> {
+            if (row->is_null(column)) return std::nullopt;
+            const base::ByteView bytes = row->bytes(column);
+            return base::Bytes(bytes.begin(), bytes.end());
+        };
+        const auto number_at = [&](std::size_t column) -> std::uint64_t {
+            return row->is_null(column) ? 0 : static_cast<std::uint64_t>(row->number(column));
+        };
+        traces.record = bytes_at(5);
+        traces.seq = std::max(number_at(3), number_at(columns_of_lock));
+        traces.token = {std::max(number_at(1), number_at(columns_of_lock + 1))};
+        traces.newest = bytes_at(columns_of_lock + 2);
+        traces.oldest = bytes_at(columns_of_lock + 3);
+        is_sound = read_lock(*row, name, judging).has_value();
+    }
+    return damage_in(traces, name, is_sound, judging.now);
+}
+
 Sql list_of(std::span<const LockName> names) {
     Sql sql("(");
     Comma comma;
@@ -155,16 +160,16 @@ Sql list_of(std::span<const LockName> names) {
 Sql statements_for(const Writing& writing) {
     const auto [added, put, events] = written<TextRows>(writing);
     Sql sql;
-    if (!added.sql().empty()) sql << insert_locks << added.sql() << "; ";
-    if (!put.sql().empty()) sql << insert_locks << put.sql() << replace_locks << replace_rest << "; ";
-    if (!events.sql().empty()) sql << insert_events << events.sql() << "; ";
+    if (!added.sql().empty()) sql << insert_locks << "VALUES " << added.sql() << "; ";
+    if (!put.sql().empty()) sql << insert_locks << "VALUES " << put.sql() << replace_locks << "; ";
+    if (!events.sql().empty()) sql << insert_events << "VALUES " << events.sql() << "; ";
     return sql;
 }
 
 std::vector<BoundStatement> bound_statements_for(const Writing& writing) {
-    static const Sql add = Sql(insert_locks) << "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    static const Sql replace = Sql(add) << replace_locks << replace_rest;
-    static const Sql add_event = Sql(insert_events) << "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    static const Sql add = Sql(insert_locks) << "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    static const Sql replace = Sql(add) << replace_locks;
+    static const Sql add_event = Sql(insert_events) << "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     auto [added, put, events] = written<BoundRows>(writing);
     std::vector<BoundStatement> statements;
     if (added.count() != 0) statements.emplace_back(add, std::move(added));
@@ -173,46 +178,27 @@ std::vector<BoundStatement> bound_statements_for(const Writing& writing) {
     return statements;
 }
 
-std::vector<BoundStatement> bound_statements_for(const Writing& writing, std::span<const KnownLock> before,
-                                                 const Expected& expected) {
-    // What is asked for each row hangs on a column of that row: the answer to anything else would be kept for the next.
-    // What has to be so when all rows are locked is for the next statement to ask.
-    static const Sql replace =
-        Sql("SET STATEMENT innodb_lock_wait_timeout = 0 FOR ")
-        << insert_locks
-        << "(?, ?, ?, ?, ?, ?, ?, ?, IF(? AND EXISTS (SELECT 1 FROM holdfast_audit a FORCE INDEX "
-           "(PRIMARY) WHERE a.name = holdfast_locks.name), ~0 + (token + 1), 0), ?, ?, ?)"
-        << replace_locks_if << replace_rest;
-    static const Sql add_events =
-        Sql(insert_events)
-        << "(?, ?, ?, ?, IF(NOT EXISTS (SELECT 1 FROM holdfast_meta WHERE " << is_store << "store_id = ? AND IFNULL(?, "
-        << now_of_server
-        << ") BETWEEN ? AND ?) OR EXISTS (SELECT 1 FROM holdfast_queue q FORCE INDEX (PRIMARY) WHERE "
-           "q.name = holdfast_audit.name), ~0 + (seq + 1), ?), ?, ?, ?, ?, ?)";
-    BoundRows rows;
-    BoundRows events;
-    for (std::size_t i = 0; i < before.size(); ++i) {
-        const Change& change = writing.changes[i];
-        rows.begin();
-        put_lock(rows, change, writing, before[i].record.seq == 0);
-        put_expected(rows, before[i]);
-        rows.end();
-        for (const AuditEvent& event : change.events) put_event(events, event, &expected);
-    }
-    std::vector<BoundStatement> statements;
-    statements.emplace_back(replace, std::move(rows));
-    statements.emplace_back(add_events, std::move(events));
-    return statements;
+Sql put_lock_if(const Change& change, Instant now, const Sql& condition) {
+    TextRows values;
+    put_lock(values, change, now, false);
+    return Sql(insert_locks) << "SELECT " << values.sql() << " " << condition
+                             << (change.is_new ? Sql::Text("") : replace_locks) << "; ";
+}
+
+Sql add_event_if(const AuditEvent& event, const Sql& condition) {
+    TextRows values;
+    put_event(values, event);
+    return Sql(insert_events) << "SELECT " << values.sql() << " " << condition << "; ";
 }
 
 Sql cut_events(std::span<const Change> changes) {
     Sql sql;
     for (const Change& change : changes) {
-        // A new lock has no older events. If there are any all the same, `expect_no_history` is to find them.
+        // A new lock has no older events to remove. If there are any, `expect_no_history` must find them.
         if (!change.cut || change.is_new) continue;
-        // It must not touch events that others are writing, or it waits for them. The hint, which only this form of
-        // DELETE takes, rules out a scan of the table; and the event at which the range ends is this lock's own, since
-        // one always stays.
+        // It must not touch events that others are writing, or it would wait for them. The hint, which only this form
+        // of DELETE accepts, rules out a scan of the table; and the event after the range belongs to this lock, since
+        // its newest one always stays.
         sql << "DELETE a FROM holdfast_audit a FORCE INDEX (PRIMARY) WHERE a.name = ";
         sql.value(change.name.text()) << " AND a.seq > " << change.cut->after << " AND a.seq <= " << change.cut->through
                                       << "; ";
@@ -229,8 +215,8 @@ Sql expect_no_history(const Writing& writing) {
         events += change.events.size();
     }
     if (names.empty()) return {};
-    // ~0 is the greatest number that there is, so nothing can be added to it. A statement that ends in an error is the
-    // only one that keeps those behind it from being run.
+    // ~0 is the greatest number, so adding to it is an error, and only an error keeps the server from running the
+    // statements that follow.
     return Sql("SELECT IF(COUNT(*) = ") << events
                                         << ", 0, ~0 + COUNT(*)) FROM holdfast_audit FORCE INDEX (PRIMARY) "
                                            "WHERE name IN "

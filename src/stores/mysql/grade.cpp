@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Nothing is judged by our clock, but tokens contain the server's, and people compare the times.
+/// Our clock judges nothing, but people compare the server's times with it.
 constexpr milliseconds tolerable{5000};
 
 Finding durability_of(const ServerFacts& facts) {
@@ -49,11 +49,11 @@ constexpr std::array trials{
     Trial{"SELECT 1 FROM holdfast_audit WHERE 1 = 0", "SELECT on holdfast_audit"},
     Trial{"INSERT INTO holdfast_audit (name) SELECT '' FROM DUAL WHERE 1 = 0", "INSERT on holdfast_audit"},
 };
-/// Only the first lock of a store needs this one.
+/// Only the first lock of a store needs this right.
 constexpr Trial marking{"UPDATE holdfast_meta SET used = 1 WHERE 1 = 0", "UPDATE (used) on holdfast_meta"};
 constexpr Trial pruning{"DELETE FROM holdfast_audit WHERE 1 = 0", "DELETE on holdfast_audit"};
 
-/// Any other failure says nothing of rights.
+/// Any other failure says nothing about rights.
 bool is_denied(Connection& connection, const Trial& trial, Deadline deadline) {
     const auto answer = connection.run(Sql(trial.statement), deadline);
     return !answer && answer.error().denied();
@@ -71,10 +71,10 @@ std::vector<Finding> examine_use(Connection& connection, bool is_marked, Deadlin
                                    is_denied(connection, pruning, deadline)
                                        ? "this user may do all but prune (DELETE on holdfast_audit)"
                                        : "this user may do all that the store needs"}};
-    // The row of a lock that cannot be: no name has a control character.
+    // The row of a lock that cannot exist: no name has a control character.
     const auto changed = connection.run(
         Sql("START TRANSACTION; INSERT IGNORE INTO holdfast_locks (name) VALUES (x'01'); ROLLBACK"), deadline);
-    // With its connection a transaction ends, too.
+    // Closing the connection rolls the transaction back.
     if (!changed) connection.discard();
     findings.push_back(
         {"writes", changed.has_value(), changed ? "accepted" : error_of(changed.error(), "change a lock").message});
@@ -83,6 +83,8 @@ std::vector<Finding> examine_use(Connection& connection, bool is_marked, Deadlin
 
 std::vector<Finding> examine_server(const ServerFacts& facts, const Address& address) {
     std::vector<Finding> findings{{"server", true, facts.version}, durability_of(facts), binlog_of(facts)};
+    if (facts.read_only)
+        findings.push_back({"read_only", false, "the server is read-only: a replica cannot grant locks"});
     findings.push_back({"replicas", facts.replicas == 0,
                         facts.replicas == 0 ? "none that the server tells of"
                                             : fmt::format("{}; a failover can lose the last grants", facts.replicas)});

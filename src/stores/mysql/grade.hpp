@@ -6,14 +6,15 @@
 
 namespace holdfast::stores::mysql {
 
-/// What the promise depends on, one by one.
+/// One finding for each setting that the promise depends on.
 [[nodiscard]] std::vector<Finding> examine_server(const ServerFacts& facts, const Address& address);
 
-/// Of a store that is there: whether this user has the rights to use it, and whether the server would take a change
-/// now. Makes one, and takes it back. A store that `is_marked` as used needs no right to be.
+/// For a store that exists: whether this user has the rights to use it, and whether the server would accept a change
+/// now. Makes a change and rolls it back. `is_marked`: the store is marked as used, so the right to mark it is not
+/// needed.
 [[nodiscard]] std::vector<Finding> examine_use(Connection& connection, bool is_marked, Deadline deadline);
 
-/// Whether the server's clock, which judges, shows what ours shows.
+/// Compares the server's clock, which judges, with ours.
 [[nodiscard]] Finding examine_clock(Instant server, const Clock& clock);
 
 }  // namespace holdfast::stores::mysql

@@ -2,7 +2,10 @@
 
 #include "kernel/step.hpp"
 #include "stores/common/gathering.hpp"
+#include "stores/common/known_identity.hpp"
 #include "stores/common/records.hpp"
+#include "stores/common/wake_hub.hpp"
+#include "stores/common/windowed_events.hpp"
 #include "stores/mysql/apply.hpp"
 #include "stores/mysql/grade.hpp"
 #include "stores/mysql/optimistic.hpp"
@@ -15,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 
 namespace holdfast::stores {
 namespace {
@@ -25,40 +27,57 @@ using std::chrono::milliseconds;
 using Kind = AttemptError::Kind;
 
 /// For opening a store, which has no deadline of its own.
-constexpr milliseconds patience{10'000};
+constexpr milliseconds time_to_open{10'000};
+/// For a poll, which has no deadline either and delays the polls of other watches.
+constexpr milliseconds time_to_poll{5000};
+/// Of a MEDIUMBLOB.
+constexpr std::size_t largest_value = (std::size_t{1} << 24) - 1;
 
 Error gone(const Address& address) {
-    return {Errc::store_unavailable, "the store in " + address.shown + " is gone; nothing was changed"};
+    return {.code = Errc::store_unavailable,
+            .message = "the store in " + address.shown + " is gone; nothing was changed",
+            .store_is_lost = true};
 }
 
-/// What a look at the tables gave. Without a store there are no answers.
+/// The result of reading the tables. Without a store there are no answers.
 struct Seen {
     bool exists = false;
     Judging judging{};
     Answers answers{};
 };
 
-class MysqlStore final : public Store {
+/// After the clock is read, a client sends what it writes before the deadline of its call, or not at all, and the
+/// server waits for a row within that time. A commit that is sent takes as long as the disk and the replicas that it
+/// waits for. The nodes of TiDB read clocks of their own, which differ by less than five seconds.
+constexpr EventWindow event_window{std::chrono::seconds{120}};
+
+class MysqlStore final : public WindowedStore {
 public:
     MysqlStore(Address address, bool with_sessions, const Clock& clock)
-        : clock_(clock),
+        : WindowedStore(clock, event_window),
+          clock_(clock),
           server_(std::move(address), clock),
           gathering_(
               clock,
               [this](auto requests, Deadline deadline) { return apply_with({}, requests, deadline, Busy::report); },
-              [this](auto requests, Deadline deadline) { return apply_alone({}, requests, deadline); }) {
+              [this](auto requests, Deadline deadline) { return apply_alone({}, requests, deadline); }),
+          hub_(clock, std::make_unique<WatchSource>(clock, [this](const Sql& sql) { return poll(sql); })) {
         if (with_sessions) sessions_.emplace(server_);
     }
 
     /// Connects, and checks a store that is there.
     Result<void> check() {
-        const Deadline deadline = Deadline::in(clock_, patience);
+        const Deadline deadline = Deadline::in(clock_, time_to_open);
         if (auto seen = look({}, deadline); !seen) return std::unexpected(seen.error());
         grading_ = grading_of(server_.facts());
         return sessions_ ? sessions_->check(deadline) : Result<void>();
     }
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
+        // A user that may write to a replica would split the store in two.
+        if (server_.facts().read_only)
+            if (const auto fresh = server_.take_fresh(deadline); !fresh) return std::unexpected(fresh.error());
+        if (server_.facts().read_only) return std::unexpected(server_.is_read_only());
         const auto store_id = existing(deadline);
         if (!store_id) return std::unexpected(store_id.error());
         if (requests.empty()) return {};
@@ -96,31 +115,33 @@ public:
         return events_in(seen->answers.front(), query);
     }
 
-    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
-        // The place comes first, then the look: what happens in between is not missed.
-        Waiting::Place place = waiting_.enter(watch);
-        PollRhythm rhythm;
-        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
-            // A look that is cut off costs a connection, so one that began in time may end a little later.
-            const auto time = std::max(deadline.remaining(clock_), milliseconds{1000});
-            auto seen = look(glance_query(watch, clock_), Deadline::in(clock_, time));
-            if (!seen && deadline.passed(clock_)) return std::nullopt;
-            if (!seen) return std::unexpected(seen.error());
-            const Glance glance = seen->exists ? glance_in(seen->answers.front(), watch.ticket.has_value()) : Glance{};
-            if (watch.ticket ? glance.my_turn : glance.seq != watch.seen_seq) return std::nullopt;
-            place.sleep(std::min(rhythm.next(glance), deadline.remaining(clock_)));
-        }
-        return std::nullopt;
+    Result<std::unique_ptr<Subscription>> subscribe(const Watch& watch, WatchFired fired) override {
+        return hub_.subscribe(watch, std::move(fired));
     }
 
+    StoreProperties properties() const override {
+        return {.is_shared = true,
+                .has_sessions = true,
+                // MySQL notifies nobody.
+                .pushes = false,
+                // A batch with a lock that cannot be changed is applied request by request.
+                .commits_batches_as_one = false,
+                // InnoDB shows a change before it is on disk.
+                .shows_only_durable = false,
+                .largest_value = largest_value};
+    }
+
+    std::optional<StoreId> store_id() const override { return identity_.store_id(); }
+
+    std::optional<int> duplicate_session() const override { return sessions_ ? sessions_->duplicate() : std::nullopt; }
+
     StoreInfo info() const override {
-        const std::scoped_lock lock(mutex_);
-        return {server_.address().shown, identity_ ? std::optional(identity_->store_id) : std::nullopt, grading_.grade,
-                grading_.reasons, identity_ && identity_->was_used};
+        return {server_.address().shown, identity_.store_id(), grading_.grade,
+                grading_.reasons,        identity_.was_used(), server_.facts().read_only};
     }
 
     std::vector<Finding> examine(Deadline deadline) override {
-        // What the server is by now, it tells whoever connects.
+        // Each new connection asks the server for its facts.
         if (const auto fresh = server_.take_fresh(deadline); !fresh)
             return {{"reachable", false, fresh.error().message}};
         const auto seen = look({}, deadline);
@@ -129,13 +150,13 @@ public:
         if (!seen) return findings;
         std::ranges::move(examine_server(server_.facts(), server_.address()), std::back_inserter(findings));
         findings.push_back(examine_clock(seen->judging.now, clock_));
-        const auto identity = known();
+        const auto identity = identity_.get();
         findings.push_back(
             {"format", true, seen->exists ? format_in_words(*identity) : "not created yet; the first use will"});
         if (!seen->exists) return findings;
         auto connection = server_.take(deadline);
         if (!connection) return {{"reachable", false, connection.error().message}};
-        const bool is_marked = identity->is_old() || identity->was_used;
+        const bool is_marked = !identity->has_mark() || identity->was_used;
         std::ranges::move(examine_use(**connection, is_marked, deadline), std::back_inserter(findings));
         findings.push_back(examine_records(*this, clock_, deadline));
         return findings;
@@ -168,22 +189,22 @@ private:
     AttemptResult apply_once(Connection& connection, const SessionView& sessions, const StoreId& store_id,
                              std::span<const Request> requests, Deadline deadline, Busy busy, const InDoubt* doubt) {
         const ServerFacts facts = server_.facts();
-        // The first lock of a store comes with its mark of use, and it has to be read first whether that is there.
-        if (!sessions_ && doubt == nullptr && was_used() && !deadline.passed(clock_)) {
+        // The first lock of a store also marks the store as used, so whether the mark is there must be read first.
+        if (!sessions_ && doubt == nullptr && identity_.was_used() && !deadline.passed(clock_)) {
             if (auto optimistic = OptimisticBatch::make(optimistic_, requests, store_id, facts, clock_)) {
                 auto replies = optimistic->run(connection, deadline);
-                if (replies && *replies) waiting_.wake(optimistic->changes());
+                if (replies && *replies) hub_.announce(optimistic->changes());
                 if (replies) return std::move(*replies);
             }
         }
         Batch batch(requests, sessions_ ? Claims::dropped : Claims::kept);
-        // With a doubt, wait for the rows: the transaction in doubt may still have them.
+        // If a batch is in doubt, wait for the rows: its transaction may still have locked them.
         Transaction transaction(connection, batch, facts, sessions, clock_, deadline,
                                 doubt == nullptr ? busy : Busy::wait, doubt);
         auto replies = transaction.run(store_id);
         if (!replies) return replies;
-        if (transaction.was_used()) remember_use();
-        waiting_.wake(batch.changes());
+        if (transaction.was_used()) identity_.remember_use();
+        hub_.announce(batch.changes());
         if (sessions_) return replies;
         const Sight& sight = transaction.sight();
         optimistic_.clock.saw(sight.time, sight.sent, sight.received);
@@ -198,16 +219,16 @@ private:
         if (const auto current = current_id()) return *current;
         auto connection = server_.take(deadline);
         if (!connection) return std::unexpected(connection.error());
-        const auto before = known();
+        const auto before = identity_.get();
         auto made = before ? Result<Identity>(*before) : create(**connection, clock_, deadline);
         if (made && made->is_old()) made = upgrade(**connection, clock_, deadline);
         if (!made) return std::unexpected(made.error());
         if (before && before->store_id != made->store_id) return std::unexpected(gone(server_.address()));
-        remember(*made);
+        identity_.remember(*made);
         return made->store_id;
     }
 
-    /// Each request in a batch of its own, so that the one that cannot be applied spoils no other.
+    /// Applies each request in a batch of its own, so that one that cannot be applied does not fail the others.
     AttemptResult apply_each(const SessionView& sessions, std::span<const Request> requests, Deadline deadline,
                              Busy busy) {
         // A batch that several callers share is not split here: a caller that was answered must not hear `unknown`.
@@ -225,20 +246,27 @@ private:
         return replies;
     }
 
-    /// Reads: the store's identity, and `sql`. On a connection that turns out to be dead, once more on another.
+    /// For the watches. Empty if nobody has created the store.
+    Result<std::optional<Answers>> poll(const Sql& sql) {
+        auto seen = look(sql, Deadline::in(clock_, time_to_poll));
+        if (!seen) return std::unexpected(seen.error());
+        return seen->exists ? std::optional(std::move(seen->answers)) : std::nullopt;
+    }
+
+    /// Reads the store's identity, and `sql`. If the connection was dead, reads once more on another.
     Result<Seen> look(const Sql& sql, Deadline deadline) {
         Sql packet = identity_query(clock_);
         if (!sql.empty()) packet << "; " << sql;
-        // Before it is asked: that nothing was there yet does not say that the store is gone, although another thread
-        // has created it meanwhile.
-        const auto before = known();
+        // Read before the query is sent: if another thread creates the store meanwhile, the answer `no store` does not
+        // mean that it is gone.
+        const auto before = identity_.get();
         auto connection = server_.take(deadline);
         if (!connection) return std::unexpected(connection.error());
-        auto answers = (*connection)->look(packet, deadline);
+        auto answers = (*connection)->run(packet, deadline);
         if (!answers && answers.error().lost() && connection->was_idle() && !deadline.passed(clock_)) {
             auto fresh = server_.take_fresh(deadline);
             if (!fresh) return std::unexpected(fresh.error());
-            answers = (*fresh)->look(packet, deadline);
+            answers = (*fresh)->run(packet, deadline);
             return seen_in(answers, before, **fresh, deadline);
         }
         return seen_in(answers, before, **connection, deadline);
@@ -250,49 +278,26 @@ private:
             return std::unexpected(error_of(answers.error(), "read the locks"));
         auto identity = answers ? identity_in(answers->front()) : std::optional<Identity>();
         if (!identity) return std::unexpected(identity.error());
-        // One that was there and is gone, or is another one now, is no store without locks.
+        // A store that is gone or was replaced must not be taken for one without locks.
         if (before && (!*identity || (*identity)->store_id != before->store_id))
             return std::unexpected(gone(server_.address()));
         if (!*identity) return without_store(connection, deadline);
-        remember(**identity);
+        identity_.remember(**identity);
         answers->erase(answers->begin());
         return Seen{true, {(*identity)->now}, std::move(*answers)};
     }
 
     Result<Seen> without_store(Connection& connection, Deadline deadline) {
-        auto answers = connection.look(Sql("SELECT ") << now_of(clock_), deadline);
+        auto answers = connection.run(Sql("SELECT ") << now_of(clock_), deadline);
         if (!answers) return std::unexpected(error_of(answers.error(), "read the server's clock"));
         const auto row = answers->front().next();
         return Seen{false, {Instant{milliseconds{row ? row->number(0) : 0}}}, {}};
     }
 
-    std::optional<Identity> known() const {
-        const std::scoped_lock lock(mutex_);
-        return identity_;
-    }
-
-    /// Of a store that has our format.
+    /// The id of the store if it has our format.
     std::optional<StoreId> current_id() const {
-        const std::scoped_lock lock(mutex_);
-        return identity_ && !identity_->is_old() ? std::optional(identity_->store_id) : std::nullopt;
-    }
-
-    void remember(const Identity& identity) {
-        const std::scoped_lock lock(mutex_);
-        // What was read before somebody else wrote the first lock may arrive after it.
-        const bool was_used = identity_ && identity_->store_id == identity.store_id && identity_->was_used;
-        identity_ = identity;
-        identity_->was_used |= was_used && !identity.is_old();
-    }
-
-    bool was_used() const {
-        const std::scoped_lock lock(mutex_);
-        return identity_ && identity_->was_used;
-    }
-
-    void remember_use() {
-        const std::scoped_lock lock(mutex_);
-        if (identity_ && !identity_->is_old()) identity_->was_used = true;
+        const auto known = identity_.get();
+        return known && !known->is_old() ? std::optional(known->store_id) : std::nullopt;
     }
 
     static std::string format_in_words(const Identity& identity) {
@@ -303,13 +308,13 @@ private:
     const Clock& clock_;
     Server server_;
     std::optional<SessionLocks> sessions_{};  ///< With `?session=on`.
-    Waiting waiting_{};
-    Optimistic optimistic_{};  ///< Used without sessions.
-    Gathering gathering_;      ///< Used without sessions.
-    base::Grading grading_{};  ///< As it was when the store was opened.
+    Optimistic optimistic_{};                 ///< Used without sessions.
+    Gathering gathering_;                     ///< Used without sessions.
+    base::Grading grading_{};                 ///< Set once, before the store is shared.
 
-    mutable std::mutex mutex_;
-    std::optional<Identity> identity_{};  ///< Guarded by mutex_. Of the store that was seen first, as it was last.
+    KnownIdentity<Identity> identity_{};  ///< Of the store that was seen first, as it was seen last.
+
+    WakeHub hub_;  ///< Last, so that its thread ends before what it uses.
 };
 
 }  // namespace

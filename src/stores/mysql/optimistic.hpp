@@ -1,16 +1,24 @@
 #pragma once
 
+#include "stores/common/optimistic.hpp"
 #include "stores/mysql/apply.hpp"
-#include "stores/mysql/known_lock.hpp"
 
-/// Batches that are decided before anything is read, and written in one round trip. A wrong prediction ends in an error
-/// before the COMMIT.
+/// Batches about one lock that are decided before anything is read, and written in one round trip. The statements
+/// change nothing if the prediction was wrong. Batches about several locks are read first.
 namespace holdfast::stores::mysql {
+
+/// A lock as this process last wrote it.
+struct KnownLock {
+    kernel::Record record;  ///< Blank for a lock that was never used.
+    Instant written_at{};   ///< The stored value is computed from it and the record.
+};
+
+struct Optimistic : OptimisticState<KnownLock> {};
 
 /// A batch that was decided by predictions.
 class OptimisticBatch {
 public:
-    /// Empty if something cannot be predicted, or depends on more than locks and their holders.
+    /// Empty if something cannot be predicted, or depends on more than one lock and its holder.
     [[nodiscard]] static std::optional<OptimisticBatch> make(Optimistic& optimistic, std::span<const Request> requests,
                                                              const StoreId& expected, const ServerFacts& facts,
                                                              const Clock& clock);
@@ -18,30 +26,21 @@ public:
     /// Empty if the prediction was wrong: then nothing was changed, and the connection can be used on.
     [[nodiscard]] std::optional<AttemptResult> run(Connection& connection, Deadline deadline);
 
-    /// What it has changed if it was right.
+    /// The change that was written, if the prediction was right.
     [[nodiscard]] const std::vector<Change>& changes() const { return changes_; }
 
 private:
-    OptimisticBatch(Optimistic& optimistic, Expected expected) : optimistic_(&optimistic), expected_(expected) {}
-
-    struct WriteError {
-        Failure failure;
-        bool may_be_committed = false;
-    };
-    [[nodiscard]] std::expected<void, WriteError> write(Connection& connection, Deadline deadline) const;
-    void mispredicted(const Failure& failure);
+    explicit OptimisticBatch(Optimistic& optimistic) : optimistic_(&optimistic) {}
 
     Optimistic* optimistic_;
-    Expected expected_;
-    Instant now_{};  ///< By which it was decided.
+    Instant now_{};  ///< The time by which it was decided.
     std::vector<Reply> replies_{};
-    std::vector<Change> changes_{};
-    std::vector<KnownLock> before_{};  ///< The prediction, for each change.
-    std::set<LockName> fresh_{};       ///< Those that were never used.
+    std::vector<Change> changes_{};  ///< The only one.
+    Sql packet_{};                   ///< The whole transaction.
 };
 
-/// Remembers what a batch has left that was decided at `now`, and marks locks as contended that it could not change or
-/// that others wait for.
+/// Remembers the locks that a batch has written, which was decided at `now`. Marks a lock as contended if the batch
+/// could not change it or if others wait for it.
 void learn(Optimistic& optimistic, std::span<const Request> requests, std::span<const Reply> replies,
            std::span<const Change> changes, Instant now);
 

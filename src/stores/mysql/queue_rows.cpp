@@ -8,13 +8,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Tickets up to this many, of all locks of a batch together, are simply all read.
+/// Up to this many tickets, of all locks of a batch together, all are read.
 constexpr std::int64_t few = 16;
-/// Dead tickets that one batch sweeps out at most, of each lock.
+/// The most expired tickets of a lock that one batch removes.
 constexpr std::int64_t most_dead = 100;
 
 constexpr Sql::Text select_ticket = "SELECT name, number, lock_id, expires_at, data FROM holdfast_queue ";
-/// The server is told which index fits, since in sessions of ours it does not count how long a queue is.
+/// The statement names the index, since in our sessions the server does not estimate the length of a queue.
 constexpr Sql::Text in_order = "FORCE INDEX (holdfast_queue_order) WHERE name = ";
 constexpr Sql::Text by_key = "FORCE INDEX (PRIMARY) WHERE name = ";
 
@@ -120,6 +120,13 @@ Result<void> Queues::add_to(LockView& view, const LockName& name, const Judging&
     return {};
 }
 
+std::vector<base::Bytes> Queues::stored_of(const LockName& name) const {
+    std::vector<base::Bytes> all;
+    if (const auto found = queues_.find(name.text()); found != queues_.end())
+        for (const auto& [lock_id, stored] : found->second.tickets) all.push_back(stored.data);
+    return all;
+}
+
 Sql put_tickets(std::span<const Change> changes, Instant now) {
     Sql rows;
     Sql sql;
@@ -131,6 +138,10 @@ Sql put_tickets(std::span<const Change> changes, Instant now) {
             rows.value(ticket.lock_id.text()) << ", " << ticket.number << ", ";
             rows.value(ticket.holder.text) << ", " << ticket.expires_at << ", ";
             rows.value(sealed(ticket, now)) << ")";
+        }
+        if (change.clears_queue) {
+            sql << "DELETE FROM holdfast_queue WHERE name = ";
+            sql.value(change.name.text()) << "; ";
         }
         if (change.dropped.empty()) continue;
         sql << "DELETE FROM holdfast_queue WHERE name = ";

@@ -7,10 +7,10 @@
 
 namespace holdfast::stores::mysql {
 
-/// What is known of the queues of some locks, each by its name.
+/// The queues of some locks, as far as they were read.
 class Queues {
 public:
-    /// The store's identity, and with it the tickets of all of `wanted`, if they are few.
+    /// Adds the query for the store's identity and the tickets of all of `wanted`, if they are few.
     [[nodiscard]] static Sql first_look(std::span<const Wanted> wanted, const Clock& clock);
     /// The identity, as `identity_in` gives it.
     [[nodiscard]] Result<std::optional<Identity>> take_first_look(Answer& answer, std::span<const Wanted> wanted);
@@ -23,6 +23,9 @@ public:
 
     /// Adds the lock's queue to `view`. `record_corrupt` if one of its tickets cannot be read.
     [[nodiscard]] Result<void> add_to(LockView& view, const LockName& name, const Judging& judging) const;
+
+    /// Those of the lock's tickets that were read, as they are stored.
+    [[nodiscard]] std::vector<base::Bytes> stored_of(const LockName& name) const;
 
 private:
     struct Stored {

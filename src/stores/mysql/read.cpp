@@ -10,7 +10,7 @@ namespace {
 
 using Which = HistoryQuery::Which;
 
-/// `select_lock`, and how many wait for it.
+/// `select_lock`, and the number of its waiters.
 Sql select_status(const Clock& clock) {
     return Sql(select_lock) << ", (SELECT COUNT(*) FROM holdfast_queue q WHERE q.name = l.name AND q.expires_at > "
                             << now_of(clock) << ") FROM holdfast_locks l";
@@ -27,7 +27,7 @@ LockStatus status_in(const Row& row, const kernel::Record& record, Instant now) 
     return kernel::status_of(record, static_cast<std::uint64_t>(row.number(columns_of_lock)), now);
 }
 
-/// The least byte string behind all that begin with `prefix`; empty if there is none.
+/// The least byte string after all that begin with `prefix`; empty if there is none.
 std::string end_of_prefix(std::string prefix) {
     while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
     if (!prefix.empty()) ++prefix.back();
@@ -42,7 +42,7 @@ Sql limit_of(const std::optional<std::size_t>& limit) {
 }  // namespace
 
 Sql inspect_query(const LockName& name, const Clock& clock) {
-    // The history first: a lock that has one then had a record, too.
+    // Read the history first: a lock that has one by then has a record, too.
     Sql sql("SELECT 1 FROM holdfast_audit WHERE name = ");
     sql.value(name.text()) << " LIMIT 1; " << select_status(clock) << " WHERE l.name = ";
     return sql.value(name.text());
@@ -75,6 +75,10 @@ Result<std::vector<LockStatus>> listed(Answer& answer, const ListQuery& query, c
         const auto name = LockName::parse(row->text(0));
         if (!name) return fail(Errc::record_corrupt, "the database holds a lock that no lock can be called");
         const auto record = record_in(*row, *name, judging);
+        if (!record && query.with_unreadable) {
+            found.push_back(kernel::unreadable_status(*name, judging.now));
+            continue;
+        }
         if (!record) return std::unexpected(record.error());
         if (!*record) continue;
         if (!query.with_free && !(*record)->held) continue;

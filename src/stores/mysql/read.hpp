@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-/// Calls that only look: what to ask, and what the answers say. One statement sees one moment.
+/// Queries that change nothing, and their answers. One statement sees one moment.
 namespace holdfast::stores::mysql {
 
 /// Two statements.

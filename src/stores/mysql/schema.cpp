@@ -18,12 +18,12 @@ constexpr int attempts = 10;
 
 constexpr Sql::Text add_mark = "ALTER TABLE holdfast_meta ADD COLUMN used TINYINT NOT NULL DEFAULT 0";
 
-/// The columns of `identity_columns` but the last.
+/// The columns of `identity_columns` except the last.
 Sql common_columns(const Clock& clock) {
     return Sql() << now_of(clock) << ", m.format, m.store_id, @@global.read_only";
 }
 
-/// The one store that is there after others may have created or upgraded it, too.
+/// Reads the identity again, since other clients may have created or upgraded the store at the same time.
 Result<Identity> identify_again(Connection& connection, const Clock& clock, Deadline deadline) {
     auto identity = identify(connection, clock, deadline);
     if (!identity) return std::unexpected(identity.error());
@@ -32,17 +32,27 @@ Result<Identity> identify_again(Connection& connection, const Clock& clock, Dead
                 "the database holds locks of a store whose identity is gone; it stays blocked until it is repaired");
 }
 
-/// DDL commits by itself, so this is no transaction: each step may be repeated, and the last one is the new format.
-std::expected<void, Failure> make_current(Connection& connection, Deadline deadline) {
-    // It means nothing to older programs, and shows whether this user may do all of it.
+/// Upgrades `format_without_new_events` to our format. Waits for no other transaction, since what an older program
+/// still writes is valid in both formats.
+std::expected<void, Failure> renumber(Connection& connection, Deadline deadline) {
+    Sql sql("UPDATE holdfast_meta SET format = ");
+    sql << our_format << " WHERE id = 1 AND format = " << format_without_new_events << "; COMMIT";
+    if (const auto done = connection.run(sql, deadline); !done) return std::unexpected(done.error());
+    return {};
+}
+
+/// The same for a format without the mark. DDL commits by itself, so this is no transaction: each step may be repeated,
+/// and the last step sets the new format.
+std::expected<void, Failure> add_mark_and_renumber(Connection& connection, Deadline deadline) {
+    // Older programs ignore the column; and this step shows whether the user has the rights for the rest.
     if (const auto added = connection.run(Sql(add_mark), deadline); !added && !added.error().duplicate_column())
         return std::unexpected(added.error());
-    // From now on older programs do not begin anything.
+    // From now on older programs refuse the store.
     Sql sql("UPDATE holdfast_meta SET format = ");
     sql << format_in_between << " WHERE id = 1 AND format = " << format_without_mark << "; COMMIT";
     if (const auto done = connection.run(sql, deadline); !done) return std::unexpected(done.error());
-    // Whoever is in the middle of something has read the table, and so this waits for them. If it says so already, then
-    // somebody else has waited.
+    // Transactions under way have read the table, so this waits for them. If the comment is there already, another
+    // client has waited.
     if (const auto done = connection.run(Sql("ALTER TABLE holdfast_meta COMMENT = 'format 2'"), deadline); !done)
         return std::unexpected(done.error());
     sql =
@@ -70,7 +80,7 @@ Result<std::optional<Identity>> identity_in(Answer& answer) {
 
 Result<Identity> identity_in(const Row& row, std::optional<std::size_t> used) {
     const std::int64_t format = row.number(1);
-    if (format != our_format && format != format_without_mark && format != format_in_between)
+    if (format < format_in_between || format > our_format)
         return fail(
             Errc::format_unsupported,
             fmt::format("the store has format {}, and this Holdfast knows {}; use a newer one", format, our_format));
@@ -80,20 +90,20 @@ Result<Identity> identity_in(const Row& row, std::optional<std::size_t> used) {
                     "the store's identity cannot be read; the store stays blocked until it is repaired");
     return Identity{Instant{std::chrono::milliseconds{row.number(0)}}, *store_id,
                     row.text(3) != "0" && row.text(3) != "OFF", format,
-                    format == our_format && used && row.number(*used) != 0};
+                    format >= format_without_new_events && used && row.number(*used) != 0};
 }
 
 Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline) {
-    auto answers = connection.look(identity_query(clock), deadline);
+    auto answers = connection.run(identity_query(clock), deadline);
     if (!answers && answers.error().no_such_table()) return std::nullopt;
     if (!answers) return std::unexpected(error_of(answers.error(), "read the store's identity"));
     return identity_in(answers->front());
 }
 
 Result<Identity> create(Connection& connection, const Clock& clock, Deadline deadline) {
-    // DDL commits by itself, so a crash can leave some of the tables. Each statement therefore passes over what
-    // is there, and the row that makes a store of them comes last: one row, whoever comes first. Tables that hold
-    // locks without it were a store; a new identity would hide what happened to it.
+    // DDL commits by itself, so a crash can leave some of the tables. Each statement therefore passes over what is
+    // there, and the row that makes them a store comes last: one row, also with several creators. Tables that have
+    // locks and lack this row were a store; a new identity would hide what happened to it.
     Sql sql{Sql::Text(schema_text)};
     sql << "INSERT IGNORE INTO holdfast_meta (id, format, store_id, created_at, used) SELECT 1, " << our_format << ", ";
     sql.value(StoreId::random().text());
@@ -116,7 +126,10 @@ Result<Identity> create(Connection& connection, const Clock& clock, Deadline dea
 
 Result<Identity> upgrade(Connection& connection, const Clock& clock, Deadline deadline) {
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        const auto done = make_current(connection, deadline);
+        const auto before = identify_again(connection, clock, deadline);
+        if (!before || !before->is_old()) return before;
+        const auto done =
+            before->has_mark() ? renumber(connection, deadline) : add_mark_and_renumber(connection, deadline);
         if (done) return identify_again(connection, clock, deadline);
         if (done.error().conflict()) continue;
         Error error = error_of(done.error(), fmt::format("upgrade the store to format {}", our_format));

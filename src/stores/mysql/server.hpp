@@ -5,8 +5,8 @@
 
 namespace holdfast::stores::mysql {
 
-/// The server that a URL names, or the first of several that answers: its connections, and what it is. May be used from
-/// any thread.
+/// The server that a URL names, or the first of several that takes changes, or the first that answers: its connections,
+/// and what it is. May be used from any thread.
 class Server {
 public:
     using Borrowed = Pool<Connection>::Borrowed;
@@ -14,19 +14,27 @@ public:
     Server(Address address, const Clock& clock)
         : address_(std::move(address)),
           clock_(clock),
-          pool_([this](const CallBudget& budget) { return connect(budget); }) {}
+          pool_([this](const base::CallBudget& budget) { return connect(budget); }) {}
 
     [[nodiscard]] Result<Borrowed> take(Deadline deadline) { return pool_.take({clock_, deadline}); }
-    /// Never one that was used before.
+    /// Always a new one.
     [[nodiscard]] Result<Borrowed> take_fresh(Deadline deadline) { return pool_.take_fresh({clock_, deadline}); }
 
-    /// Of the server that was connected to last.
+    /// The facts of the server of the last new connection.
     [[nodiscard]] ServerFacts facts() const;
     [[nodiscard]] const Address& address() const { return address_; }
+    /// Why a server that is read-only is of no use for a change.
+    [[nodiscard]] Error is_read_only() const;
 
 private:
-    [[nodiscard]] Result<std::unique_ptr<Connection>> connect(const CallBudget& budget);
-    [[nodiscard]] Result<std::unique_ptr<Connection>> connect(const Address::Endpoint& endpoint, Deadline deadline);
+    struct Connected {
+        std::unique_ptr<Connection> connection;
+        ServerFacts facts;
+    };
+
+    [[nodiscard]] Result<std::unique_ptr<Connection>> connect(const base::CallBudget& budget);
+    [[nodiscard]] Result<Connected> connect(const Address::Endpoint& endpoint, Deadline deadline) const;
+    [[nodiscard]] std::unique_ptr<Connection> use(Connected connected);
 
     const Address address_;
     const Clock& clock_;

@@ -11,12 +11,12 @@ Flavour flavour_of(std::string_view version) {
     return Flavour::mysql;
 }
 
-/// All of them, because a user, a database or an init_connect may have set any of them differently.
+/// Sets every variable that matters, because a user, a database or an init_connect may have changed any of them.
 ///
 /// Lock waits are short, so that the deadline of a call is looked at in between. A transaction of ours takes
-/// milliseconds; when its owner is frozen in the middle, the server ends it and lets the others go on. MySQL
-/// has nothing for that but the time that any connection may idle. Lists of names are always looked up by key, so
-/// nobody needs to count how many rows each of them has (`eq_range_index_dive_limit`).
+/// milliseconds; when its owner is frozen in the middle, the server ends it and lets the others go on. For that MySQL
+/// has only the time that any connection may idle. Lists of names are always looked up by key, so nobody needs to count
+/// how many rows each of them has (`eq_range_index_dive_limit`).
 Sql settings_for(Flavour flavour) {
     Sql sql(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, completion_type = 0, "
@@ -35,7 +35,8 @@ Sql questions_for(Flavour flavour) {
     Sql sql(
         "SELECT @@global.read_only, @@innodb_read_only, @@global.innodb_flush_log_at_trx_commit, @@log_bin, "
         "@@global.sync_binlog, ");
-    // Without a binary log there are no replicas; and to show one of its counters the server computes all of them.
+    // Asked only with a binary log, since without one there are no replicas: to show one counter the server computes
+    // all of them.
     if (flavour == Flavour::mariadb)
         return sql << "@@global.wsrep_on, IF(@@log_bin, (SELECT variable_value FROM information_schema.global_status "
                       "WHERE variable_name = 'SLAVES_CONNECTED'), 0)";

@@ -21,18 +21,18 @@ struct ServerFacts {
     bool binlog = false;
     std::int64_t sync_binlog = 1;
     bool galera = false;
-    std::int64_t replicas = 0;  ///< As far as the server tells us.
+    std::int64_t replicas = 0;  ///< As far as the server shows it.
     bool encrypted = false;
-    bool skips_locked = false;  ///< It can pass over rows that somebody else has locked.
+    bool skips_locked = false;  ///< It has SKIP LOCKED.
 
     /// Several nodes answer, each with a clock of its own.
     [[nodiscard]] bool many_clocks() const { return flavour == Flavour::tidb || galera; }
 };
 
-/// What the store promises on such a server.
+/// The grade of a store on such a server.
 [[nodiscard]] base::Grading grading_of(const ServerFacts& facts);
 
-/// Puts a new connection into the state that everything else relies on, and asks who is there.
+/// Sets the session variables that everything else relies on, and asks for the server's facts.
 [[nodiscard]] std::expected<ServerFacts, Failure> set_up(Connection& connection, Deadline deadline);
 
 /// Time in milliseconds of UTC, by the server's clock at the start of the statement that this stands in. Depends on no

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fcntl.h>
 #include <utility>
 
 namespace holdfast::stores::mysql {
@@ -68,7 +69,7 @@ Result<SessionView> SessionLocks::prepare(std::span<const Wanted> wanted, Deadli
     for (const Wanted& one : wanted) {
         if (held_.contains(one.name))
             to_confirm.push_back(one.name);
-        else if (one.may_create && !in_doubt_.contains(one.name))
+        else if (one.may_take_over && !in_doubt_.contains(one.name))
             to_get.push_back(one.name);
     }
     if (to_confirm.empty() && to_get.empty()) return SessionView{};
@@ -76,8 +77,8 @@ Result<SessionView> SessionLocks::prepare(std::span<const Wanted> wanted, Deadli
 
     auto kept = confirm(to_confirm, deadline);
     if (!kept) {
-        // The session is gone, and the server has freed everything. What nobody has taken in the meantime can be had
-        // again.
+        // The session is gone, and the server has released all its locks. Take them again, as far as they are still
+        // free.
         disconnect();
         if (auto connected = connect(deadline); !connected) return std::unexpected(connected.error());
         kept = confirm(to_confirm, deadline);
@@ -145,7 +146,7 @@ Result<void> SessionLocks::connect(Deadline deadline) {
     disconnect();
     auto fresh = server_.take_fresh(deadline);
     if (!fresh) return std::unexpected(fresh.error());
-    // It idles between renewals, and must not be ended for that.
+    // The connection idles between renewals, and the server must not close it for that.
     const auto set = (*fresh)->run(Sql("SET SESSION wait_timeout = 28800"), deadline);
     if (!set) return std::unexpected(error_of(set.error(), "keep a session"));
     connection_.emplace(std::move(*fresh));
@@ -163,7 +164,7 @@ Result<std::set<LockName>> SessionLocks::get(const Names& names, Deadline deadli
     if (!answers) return std::unexpected(answers.error());
     std::set<LockName> gained;
     for (std::size_t i = 0; i < names.size(); ++i) {
-        // Neither a yes nor a no: the server could not tell.
+        // NULL: the server could not tell.
         if (!(*answers)[i]) return std::unexpected(broken("GET_LOCK failed"));
         if (*(*answers)[i] == 1) gained.insert(names[i]);
     }
@@ -182,8 +183,8 @@ Result<std::set<LockName>> SessionLocks::confirm(const Names& names, Deadline de
 void SessionLocks::release(const Names& names, Deadline deadline) {
     if (names.empty() || !connection_) return;
     const auto answers = ask("RELEASE_LOCK(", names, ")", deadline);
-    // Anything but a yes means that we no longer know what this session holds. A new one holds nothing, and `connect`
-    // gets for it what is still needed.
+    // Without a yes we no longer know which locks this session holds. A new session holds none, and `connect` takes
+    // those that are still needed.
     const bool released = answers && std::ranges::all_of(*answers, [](const auto& answer) { return answer == 1; });
     if (!released) disconnect();
 }
@@ -201,6 +202,13 @@ Result<std::vector<std::optional<std::int64_t>>> SessionLocks::ask(Sql::Text bef
     for (std::size_t i = 0; i < names.size(); ++i)
         numbers.push_back(row && !row->is_null(i) ? std::optional(row->number(i)) : std::nullopt);
     return numbers;
+}
+
+std::optional<int> SessionLocks::duplicate() const {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || !connection_) return std::nullopt;
+    const int copy = fcntl((*connection_)->socket(), F_DUPFD_CLOEXEC, 0);
+    return copy < 0 ? std::nullopt : std::optional(copy);
 }
 
 }  // namespace holdfast::stores::mysql

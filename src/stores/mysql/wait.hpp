@@ -1,74 +1,82 @@
 #pragma once
 
-#include "holdfast/store.hpp"
-#include "stores/common/batch.hpp"
+#include "stores/common/poll_ticks.hpp"
+#include "stores/common/wake_hub.hpp"
 #include "stores/mysql/connection.hpp"
 
 #include <condition_variable>
-#include <list>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace holdfast::stores::mysql {
 
-/// Who waits through this Store object, and is woken at once by what happens through it. What others do has
-/// to be polled for: the database tells nobody.
-class Waiting {
-public:
-    class Place;
-
-    /// Registered from now on; to be done before looking.
-    [[nodiscard]] Place enter(const Watch& watch);
-
-    /// Wakes those whom the changes concern.
-    void wake(std::span<const Change> changes);
-
-private:
-    struct Entry {
-        const Watch* watch = nullptr;
-        bool woken = false;
-        std::condition_variable_any wake_up{};
-    };
-
-    std::mutex mutex_;
-    std::list<Entry> entries_{};  ///< Guarded by mutex_, as is what is in them.
-};
-
-class Waiting::Place {
-public:
-    Place(Waiting& waiting, std::list<Entry>::iterator entry) : waiting_(waiting), entry_(entry) {}
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    ~Place();
-
-    /// Sleeps for `time` at most, or until woken or stopped.
-    void sleep(std::chrono::milliseconds time);
-
-private:
-    Waiting& waiting_;
-    std::list<Entry>::iterator entry_;
-};
-
-/// What a waiter polls for.
-struct Glance {
+/// A watched lock, as a poll shows it.
+struct PolledLock {
     std::uint64_t seq = 0;
-    bool my_turn = false;
-    std::uint64_t before_me = 0;  ///< Up to a few.
-
-    [[nodiscard]] bool operator==(const Glance&) const = default;
+    bool is_open = false;                            ///< Anybody may take the lock.
+    std::string holder{};                            ///< The lock_id of the lease; empty if there is none.
+    std::map<std::int64_t, std::string> in_queue{};  ///< The lock_ids of the first live tickets, in order.
 };
-[[nodiscard]] Sql glance_query(const Watch& watch, const Clock& clock);
-[[nodiscard]] Glance glance_in(Answer& answer, bool with_ticket);
 
-/// How long to sleep between two looks: short at first and whenever something happens, because then more is
-/// about to; long for those far back in a queue. Never twice the same, so that waiters do not look in step.
+/// Asks for all locks with these names, and for `near_the_head` tickets of each and one more.
+[[nodiscard]] Sql poll_query(std::span<const LockName> names, const Clock& clock);
+[[nodiscard]] std::map<std::string, PolledLock> read_poll(Answer& answer);
+
+/// What one watch sees of its lock.
+struct Position {
+    std::uint64_t seq = 0;
+    std::uint64_t ahead = 0;  ///< Live tickets before its own, up to a few.
+    bool fires = false;       ///< The event that it waits for may have happened.
+
+    /// `lock`: null if it has no row.
+    [[nodiscard]] static Position of(const Watch& watch, const PolledLock* lock);
+    [[nodiscard]] bool operator==(const Position&) const = default;
+};
+
+/// How long to sleep between two polls: short at first and after each change, because another one may follow; long for
+/// a waiter far back in a queue. Random, so that processes do not poll at the same times.
 class PollRhythm {
 public:
-    [[nodiscard]] std::chrono::milliseconds next(const Glance& glance);
+    [[nodiscard]] std::chrono::milliseconds next(const Position& position, std::size_t watches);
 
 private:
-    std::optional<Glance> last_{};
+    std::optional<Position> last_{};
     std::chrono::milliseconds pause_{};
+};
+
+/// MySQL's source for the hub of a Store object. It polls, since the database notifies nobody; changes of this Store
+/// object are announced to the hub.
+class WatchSource final : public WakeSource {
+public:
+    /// Asks the store, in one round trip. Empty if nobody has created it.
+    using Ask = std::function<Result<std::optional<Answers>>(const Sql&)>;
+
+    /// `clock` must outlive this.
+    WatchSource(const Clock& clock, Ask ask) : clock_(clock), ask_(std::move(ask)) {}
+
+    void add(std::span<const HubWatch> watches) override;
+    void remove(std::span<const HubWatch> watches) override;
+    [[nodiscard]] std::vector<Sighting> look(std::span<const HubWatch> watches) override;
+    [[nodiscard]] Heard listen(std::chrono::milliseconds most) override;
+    void interrupt() override;
+
+private:
+    [[nodiscard]] Result<std::map<std::string, PolledLock>> poll(std::span<const HubWatch> watches);
+
+    const Clock& clock_;
+    const Ask ask_;
+    const PollTicks ticks_{};
+    std::unordered_map<std::uint64_t, PollRhythm> rhythms_{};  ///< Of each watch.
+
+    std::mutex mutex_;
+    std::condition_variable wake_up_{};
+    bool is_interrupted_ = false;  ///< Guarded by mutex_.
 };
 
 }  // namespace holdfast::stores::mysql

@@ -1,6 +1,7 @@
 #include "stores/postgres/apply.hpp"
 
 #include "base/jitter.hpp"
+#include "base/real_clock.hpp"
 #include "kernel/step.hpp"
 #include "stores/common/sealed.hpp"
 #include "stores/postgres/codec.hpp"
@@ -18,14 +19,14 @@ namespace {
 
 using Kind = AttemptError::Kind;
 
-/// Two who use a lock for the first time meet at the row that one of them inserts, which no statement can pass over. A
-/// batch that others share waits there for as long as it takes to commit, and not for somebody who is stuck.
+/// Two first uses of a lock conflict at the row that one of them inserts, and no statement can skip that row. A shared
+/// batch waits there for as long as a commit takes, and not for a transaction that is stuck.
 constexpr std::chrono::milliseconds longest_shared_wait{50};
 
 enum class Hold { none, share, change };
 
-/// How the lock's row is to be held. What excludes an Acquire must not change until it is committed, so it is held,
-/// too, but many may do that at once. Who only checks holds nothing: his answer is old as soon as he has it.
+/// How the lock's row is locked. A lock of `unless_held` must not change until the Acquire is committed, so its row is
+/// locked, too, but shared. A Check locks nothing: its answer is out of date as soon as it arrives.
 Hold hold_of(const Wanted& lock) {
     if (lock.may_change) return Hold::change;
     return lock.excludes ? Hold::share : Hold::none;
@@ -41,7 +42,7 @@ std::size_t add_locking(std::vector<Statement>& trip, const Context& context, co
     Array missing(Type::bytes);
     bool any = false;
     for (const Wanted& lock : wanted) {
-        // Two that exclude each other and are both new would not see each other without a row to meet at.
+        // Two Acquires that exclude each other, of two new locks, would not see each other without rows to lock.
         if (!lock.may_create && !lock.excludes) continue;
         missing.add(lock.name.text());
         any = true;
@@ -60,7 +61,8 @@ std::size_t add_locking(std::vector<Statement>& trip, const Context& context, co
     return trip.size() - before;
 }
 
-/// Locks whose rows are there and should be held, but are not: somebody else has them, or they came just now.
+/// Locks whose rows exist and should be locked, but are not: another transaction has locked them, or has just inserted
+/// them.
 std::vector<LockName> not_held(const std::vector<Wanted>& wanted, const View& view, std::span<const Rows> locked) {
     std::set<std::string_view> held;
     for (const Rows& rows : locked)
@@ -72,14 +74,15 @@ std::vector<LockName> not_held(const std::vector<Wanted>& wanted, const View& vi
     return missed;
 }
 
-std::set<LockName> names_asked_for(std::span<const Request> requests) {
+/// Locks whose lease a request may take over: only for these it matters whether the holder's session is gone.
+std::set<LockName> names_to_take_over(const std::vector<Wanted>& wanted) {
     std::set<LockName> names;
-    for (const Request& request : requests)
-        if (std::holds_alternative<Acquire>(request)) names.insert(name_of(request));
+    for (const Wanted& lock : wanted)
+        if (lock.may_take_over) names.insert(lock.name);
     return names;
 }
 
-/// The lock_id that a request proves to own, if it proves one.
+/// The lock_id of the request's credentials, if it has any.
 std::optional<LockId> owner_of(const Request& request) {
     return std::visit(
         [](const auto& one) -> std::optional<LockId> {
@@ -89,8 +92,8 @@ std::optional<LockId> owner_of(const Request& request) {
         request);
 }
 
-/// A lease whose holder's session is gone counts as run out, for whoever asks for the lock. Not for the holder itself,
-/// which may have lost no more than a connection.
+/// A lease whose holder's session is gone counts as expired for a request that takes over the lock, and not for the
+/// holder itself, which may have lost only its connection.
 void end_orphans(View& view, const Context& context, std::span<const Request> requests) {
     for (const LockName& name : view.bound) {
         Result<LockView>& lock = view.locks.at(name);
@@ -110,9 +113,9 @@ ApplyError final_error(Error error) { return {{Kind::final, std::move(error)}}; 
 /// A fault before COMMIT was sent: the server has undone everything, or will.
 ApplyError apply_error_of(const Fault& fault, Busy busy) {
     Error error = error_of(fault, "use the locks");
-    // Two who joined a queue at once chose the same number.
+    // Two waiters that joined a queue at once chose the same number.
     const bool met_in_queue = fault.sqlstate == "23505" && fault.constraint == "queue_pkey";
-    if (fault.sqlstate == "40001" || fault.sqlstate == "40P01" || met_in_queue || fault.is_strangers())
+    if (fault.sqlstate == "40001" || fault.sqlstate == "40P01" || met_in_queue || fault.session_was_replaced())
         return {{Kind::conflict, std::move(error)}};
     if (fault.silent() || fault.fatal) return {{Kind::connection_lost, std::move(error)}};
     const bool timed_out = fault.sqlstate == "55P03";
@@ -136,14 +139,14 @@ std::unexpected<ApplyError> unknown(std::string why) {
 }
 
 std::expected<Trip, ApplyError> commit(Connection& connection, const Context& context,
-                                       const std::vector<Statement>& trip, const CallBudget& budget) {
+                                       const std::vector<Statement>& trip, const base::CallBudget& budget) {
     Trip written = connection.run(trip, budget);
     if (written.fault) {
         const Fault& fault = *written.fault;
         const bool at_commit = fault.at + 1 == trip.size();
         if (fault.silent() || (fault.fatal && at_commit)) return unknown(fault.message);
         ApplyError failed = apply_error_of(fault, context.busy);
-        // Nothing else deletes events, so a role that may do all the rest may lack this right.
+        // Only pruning deletes events, so a role may lack this right and have all others.
         if (fault.sqlstate == "42501" && trip[fault.at].name() == context.statements.cut_events.name()) {
             failed.error = error_of(fault, "prune the audit log");
             failed.error.message += "; it takes the right to DELETE from the table audit; nothing was changed";
@@ -159,7 +162,7 @@ std::expected<Trip, ApplyError> commit(Connection& connection, const Context& co
         return give_up(connection, std::move(failed));
     }
     if (written.half_committed) return unknown("no standby has confirmed it");
-    if (std::string_view(PQcmdStatus(written.answers.back().get())) != "COMMIT")
+    if (written.answers.back().command() != "COMMIT")
         return std::unexpected(final_error({Errc::store_unavailable, "the server rolled back; nothing was changed"}));
     return written;
 }
@@ -171,7 +174,7 @@ std::vector<base::Bytes> data_of(const std::vector<Change>& changes, Instant now
     return data;
 }
 
-/// Of what the store says of itself, `store` is what was read in this transaction.
+/// `store` is the store's identity as it was read in this transaction.
 std::vector<Statement> writes(const Context& context, const Identity& store, const std::vector<Change>& changes,
                               const std::vector<base::Bytes>& data, Instant now) {
     const Statements& statements = context.statements;
@@ -204,7 +207,7 @@ Instant judged_at(const View& view) {
 /// In one round trip. Empty if it takes two, and nothing was changed.
 std::optional<std::expected<Applied, ApplyError>> apply_optimistically(Connection& connection, const Context& context,
                                                                        std::span<const Request> requests,
-                                                                       const CallBudget& budget) {
+                                                                       const base::CallBudget& budget) {
     auto batch = OptimisticBatch::make(context, requests, budget);
     if (!batch) return std::nullopt;
     auto done = commit(connection, context, batch->trip(), budget);
@@ -223,101 +226,97 @@ std::optional<std::expected<Applied, ApplyError>> apply_optimistically(Connectio
     return std::move(*applied);
 }
 
-/// Whether all that changes is that somebody stands in line now.
+/// True if all that changes is that one waiter gets a place in the queue.
 bool only_queues(const std::vector<Change>& changes) {
     return changes.size() == 1 && !changes[0].record && changes[0].dropped.empty() && changes[0].put.size() == 1;
 }
 
-/// Several clients that join at once have read the same last number, and each needs a number of its own after it.
+/// Clients that join at the same time have read the same last number, so each adds a random gap to get a number of its
+/// own.
 std::uint64_t random_gap() { return static_cast<std::uint64_t>(base::random_between(0, 1 << 16)); }
 
-/// A place in the queue of a lock that others use is taken without locking the row, so that nobody who is about to take
-/// or give back the lock waits for those who come. Only the numbers must differ, which an index sees to. Who looks at
-/// the lock after that, as everybody does who waits, misses nothing. Empty if there is something else to do.
-std::optional<std::expected<Applied, ApplyError>> join_queue(Connection& connection, const Context& context,
-                                                             std::span<const Request> requests,
-                                                             const CallBudget& budget) {
+/// How the rows of a batch are locked. `by_waiter`: a place in the queue of a lock that others use is taken without the
+/// lock's row, so that neither the holder nor the next one waits for new waiters. Only the numbers of tickets must
+/// differ, which an index ensures, and every waiter looks at the lock after that. A waiter that has a place keeps it
+/// alive with the row, because it may be handed the lock at any moment.
+enum class Locking { all, by_waiter };
+
+Locking locking_for(const Context& context, std::span<const Request> requests) {
     const auto* const acquire = requests.size() == 1 ? std::get_if<Acquire>(&requests[0]) : nullptr;
-    if (context.optimistic == nullptr || acquire == nullptr || !acquire->ticket || !acquire->unless_held.empty())
-        return std::nullopt;
-    if (!context.optimistic->is_contended(acquire->name)) return std::nullopt;
-    Batch batch(requests);
-    const Trip looked = connection.run(
-        std::vector<Statement>{Statement(context.statements.begin_change), enter(context.statements, budget),
-                               ask_view(context.statements, context.clock, batch.wanted(), {acquire->name})},
-        budget);
-    const auto something_else = [&] {
-        connection.send_only(Statement("ROLLBACK"));
-        return std::nullopt;
-    };
-    const auto identity = looked.fault ? Result<Identity>(std::unexpected(error_of(*looked.fault, "use the locks")))
-                                       : read_identity(looked.answers[1]);
-    if (!identity || identity->is_old()) return something_else();
-    View view = read_view(looked.answers.back());
-    if (view.bound.contains(acquire->name)) return something_else();
-    for (auto& [name, lock] : view.locks) {
-        // Who has a place may be handed the lock at any moment, unless it holds the row.
-        const auto has_place = [&] {
-            return std::ranges::find(lock->tickets, acquire->as.lock_id, &kernel::Ticket::lock_id) !=
-                   lock->tickets.end();
-        };
-        if (lock && has_place()) return something_else();
-        if (lock) lock->last_number += random_gap();
-        batch.found(name, std::move(lock));
-    }
-    Applied applied{batch.run(view.now), *identity};
-    if (!only_queues(batch.changes()) || budget.over()) return something_else();
-    const auto data = data_of(batch.changes(), view.now);
-    const auto done = commit(connection, context, writes(context, *identity, batch.changes(), data, view.now), budget);
-    if (!done && done.error().error.code != Errc::outcome_unknown) return std::nullopt;
-    if (!done) return std::unexpected(done.error());
-    learn(*context.optimistic, batch.wanted(), batch.changes(), data);
-    return applied;
+    const bool is_waiter = acquire != nullptr && acquire->ticket && acquire->unless_held.empty();
+    return is_waiter && !context.doubt && context.optimistic != nullptr &&
+                   context.optimistic->is_contended(acquire->name)
+               ? Locking::by_waiter
+               : Locking::all;
 }
 
-}  // namespace
+/// As `add_locking`, for a batch that is locked `by_waiter`.
+std::size_t add_waiters_locking(std::vector<Statement>& trip, const Context& context,
+                                std::span<const Request> requests) {
+    const Acquire& acquire = std::get<Acquire>(requests[0]);
+    const Statements& statements = context.statements;
+    const bool waits = context.busy == Busy::wait;
+    trip.push_back(Statement(waits ? statements.lock_in_line : statements.lock_in_line_if_free)
+                       .bind(bytes_of(acquire.name.text()))
+                       .bind(acquire.as.lock_id));
+    return 1;
+}
 
-std::expected<Applied, ApplyError> apply_once(Connection& connection, const Context& context,
-                                              std::span<const Request> requests, const CallBudget& budget) {
-    if (!context.doubt) {
-        if (auto applied = apply_optimistically(connection, context, requests, budget)) return std::move(*applied);
-        if (auto applied = join_queue(connection, context, requests, budget)) return std::move(*applied);
+bool has_place(const View& view, std::span<const Request> requests) {
+    return view.places.contains(std::get<Acquire>(requests[0]).as.lock_id);
+}
+
+std::nullopt_t needs_rows(Connection& connection) {
+    connection.send_only(Statement("ROLLBACK"));
+    return std::nullopt;
+}
+
+/// Why a batch cannot continue after its first round trip. The format is checked first, since a store of a newer format
+/// may refuse for reasons that we do not know.
+std::optional<ApplyError> error_of_look(const Trip& looked, Busy busy) {
+    if (looked.answers.size() > 1) {
+        const auto identity = read_identity(looked.answers[1]);
+        if (!identity) return final_error(identity.error());
+        if (identity->is_old()) {
+            ApplyError failed = final_error({Errc::format_unsupported, "the store got an older format meanwhile"});
+            failed.old_format = true;
+            return failed;
+        }
     }
+    if (!looked.fault) return std::nullopt;
+    const bool at_entry = looked.fault->at == 1;
+    ApplyError failed = apply_error_of(*looked.fault, busy);
+    failed.no_store = at_entry && is_missing(*looked.fault);
+    failed.old_format = at_entry && has_no_mark(*looked.fault);
+    return failed;
+}
+
+/// Reads first, then writes what was decided. Empty if a batch that is locked `by_waiter` needs all its rows.
+std::optional<std::expected<Applied, ApplyError>> apply_by_reading(Connection& connection, const Context& context,
+                                                                   std::span<const Request> requests,
+                                                                   const base::CallBudget& budget, Locking how) {
     Batch batch(requests, context.keeper == nullptr ? Claims::kept : Claims::dropped);
     const std::vector<Wanted>& wanted = batch.wanted();
     const bool waits = context.busy == Busy::wait;
     std::vector<Statement> trip{
         Statement(context.statements.begin_change),
         enter(context.statements, budget, waits ? std::nullopt : std::optional(longest_shared_wait))};
-    const std::size_t locking = add_locking(trip, context, wanted);
-    trip.push_back(ask_view(context.statements, context.clock, wanted, names_asked_for(requests)));
-    const Boottime sent = host_clock().boottime();
+    const std::size_t locking =
+        how == Locking::all ? add_locking(trip, context, wanted) : add_waiters_locking(trip, context, requests);
+    trip.push_back(ask_view(context.statements, context.clock, wanted, names_to_take_over(wanted)));
+    const Boottime sent = base::real_clock().boottime();
     const Trip looked = connection.run(trip, budget);
-    const Boottime received = host_clock().boottime();
+    const Boottime received = base::real_clock().boottime();
 
-    // The format comes first: what else a newer one refuses is its own business.
-    if (looked.answers.size() > 1) {
-        const auto identity = read_identity(looked.answers[1]);
-        if (!identity) return give_up(connection, final_error(identity.error()));
-        if (identity->is_old()) {
-            ApplyError failed = final_error({Errc::format_unsupported, "the store got an older format meanwhile"});
-            failed.old_format = true;
-            return give_up(connection, std::move(failed));
-        }
-    }
-    if (looked.fault) {
-        const bool at_entry = looked.fault->at == 1;
-        ApplyError failed = apply_error_of(*looked.fault, context.busy);
-        failed.no_store = at_entry && is_missing(*looked.fault);
-        failed.old_format = at_entry && has_no_mark(*looked.fault);
-        return give_up(connection, std::move(failed));
-    }
+    if (auto failed = error_of_look(looked, context.busy)) return give_up(connection, std::move(*failed));
     View view = read_view(looked.answers.back());
     const auto locked = std::span(looked.answers).last(locking + 1).first(locking);
-    if (auto missed = not_held(wanted, view, locked); !missed.empty())
+    const bool joins = how == Locking::by_waiter && locked[0].count() == 0 && !has_place(view, requests);
+    if (joins && !view.bound.empty()) return needs_rows(connection);
+    if (auto missed = not_held(wanted, view, locked); !joins && !missed.empty())
         return give_up(connection, rows_are_locked(std::move(missed), context.busy));
     if (context.doubt) {
-        // The rows are ours: what is not there now cannot come any more once we have changed them.
+        // We have locked the rows: the batch in doubt, if it is not there now, cannot be committed after our change.
         const Result<LockView>& lock = view.locks.at(context.doubt->name);
         const auto verdict =
             lock ? context.doubt->judge(lock->record.seq, lock->record.chain) : InDoubt::Verdict::not_committed;
@@ -329,13 +328,23 @@ std::expected<Applied, ApplyError> apply_once(Connection& connection, const Cont
     end_orphans(view, context, requests);
     if (context.optimistic != nullptr) context.optimistic->clock.saw(view.now, sent, received);
     const Instant now = judged_at(view);
-    for (auto& [name, lock] : view.locks) batch.found(name, std::move(lock));
+    for (const Wanted& lock : wanted) {
+        Result<LockView>& found = view.locks.at(lock.name);
+        if (joins && found) found->last_number += random_gap();
+        const auto told = tell(batch, lock, std::move(found), [&]() -> Result<kernel::Damage> {
+            const Trip traces = connection.run(ask_traces(context.statements, lock.name), budget);
+            if (traces.fault) return std::unexpected(error_of(*traces.fault, "look at what is damaged"));
+            return read_damage(traces.answers.front(), lock.name, view);
+        });
+        if (!told) return give_up(connection, final_error(told.error()));
+    }
     Applied applied{batch.run(now), *read_identity(looked.answers[1])};
+    if (joins && !only_queues(batch.changes())) return needs_rows(connection);
     const std::vector<base::Bytes> data = data_of(batch.changes(), now);
     if (batch.changes().empty()) {
         connection.send_only(Statement("ROLLBACK"));
     } else {
-        // What was decided after the caller's time is not sent: whoever asked may by now be somebody else.
+        // After the caller's deadline nothing is sent any more.
         if (budget.over())
             return give_up(connection, final_error({Errc::store_unavailable,
                                                     "the time for this call is over; nothing was changed"}));
@@ -347,6 +356,17 @@ std::expected<Applied, ApplyError> apply_once(Connection& connection, const Cont
     }
     if (context.optimistic != nullptr) learn(*context.optimistic, wanted, batch.changes(), data);
     return applied;
+}
+
+}  // namespace
+
+std::expected<Applied, ApplyError> apply_once(Connection& connection, const Context& context,
+                                              std::span<const Request> requests, const base::CallBudget& budget) {
+    if (!context.doubt)
+        if (auto applied = apply_optimistically(connection, context, requests, budget)) return std::move(*applied);
+    if (auto applied = apply_by_reading(connection, context, requests, budget, locking_for(context, requests)))
+        return std::move(*applied);
+    return *apply_by_reading(connection, context, requests, budget, Locking::all);
 }
 
 }  // namespace holdfast::stores::postgres

@@ -17,14 +17,14 @@ struct Applied {
 
 struct Optimistic;
 
-/// What a Store object is made of, as far as a transaction needs it.
+/// The parts of a Store object that a transaction uses.
 struct Context {
     const Settings& settings;
     const Statements& statements;
     const Clock& clock;
     Keeper* keeper = nullptr;          ///< Only with session=on.
     Optimistic* optimistic = nullptr;  ///< Only without.
-    std::optional<Identity> store{};   ///< That it has seen.
+    std::optional<Identity> store{};   ///< The store as it was seen last.
     Busy busy = Busy::wait;
     std::shared_ptr<const InDoubt> doubt{};  ///< Of an earlier attempt at the same batch.
 };
@@ -33,13 +33,13 @@ struct Context {
 struct ApplyError : AttemptError {
     bool no_store = false;     ///< There is no store yet.
     bool old_format = false;   ///< The store is to be upgraded first.
-    std::string constraint{};  ///< That was violated, if one was.
+    std::string constraint{};  ///< The constraint that was violated, if any.
 };
 
 /// One batch in one transaction: one round trip if it could be predicted; otherwise two, or one and a ROLLBACK that is
 /// not waited for if nothing changes.
 [[nodiscard]] std::expected<Applied, ApplyError> apply_once(Connection& connection, const Context& context,
                                                             std::span<const Request> requests,
-                                                            const CallBudget& budget);
+                                                            const base::CallBudget& budget);
 
 }  // namespace holdfast::stores::postgres

@@ -97,6 +97,14 @@ void add_queue(std::vector<Statement>& trip, const Statements& statements, const
             data.add(base::ByteView(sealed(ticket, now)));
         }
     }
+    Array cleared(Type::bytes);
+    bool clears = false;
+    for (const Change& change : changes) {
+        if (!change.clears_queue) continue;
+        clears = true;
+        cleared.add(change.name.text());
+    }
+    if (clears) trip.push_back(Statement(statements.clear_queues).bind(cleared));
     if (drops) trip.push_back(Statement(statements.drop_tickets).bind(dropped_name).bind(dropped));
     if (!puts) return;
     Statement put(statements.put_tickets);
@@ -105,17 +113,20 @@ void add_queue(std::vector<Statement>& trip, const Statements& statements, const
 }
 
 void add_wakes(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes) {
-    // Only where somebody waits: every notifying transaction takes a lock of the whole server at its commit.
+    // Only where somebody waits, or has lost a lease: every notifying transaction takes a lock of the whole server at
+    // its commit.
     Array channels(Type::text);
     bool wakes = false;
     for (const Change& change : changes) {
-        if (!change.next) continue;
-        wakes = true;
-        channels.add(channel_of(*change.next));
+        for (const auto& called : {change.next, change.lost_lease}) {
+            if (!called) continue;
+            wakes = true;
+            channels.add(channel_of(*called));
+        }
     }
     if (wakes) trip.push_back(Statement(statements.wake).bind(channels));
 }
 
-std::string channel_of(const LockId& ticket) { return "holdfast_" + to_hex(ticket.bytes()); }
+std::string channel_of(const LockId& called) { return "holdfast_" + to_hex(called.bytes()); }
 
 }  // namespace holdfast::stores::postgres

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-/// What a batch changed, as it goes to the server.
+/// The changes of a batch, as parameters of statements.
 namespace holdfast::stores::postgres {
 
 /// The rows of locks, column by column.
 class LockRows {
 public:
-    /// `data` is the sealed record, `session_key` that of the advisory lock which goes with the lease.
+    /// `data` is the sealed record, `session_key` the key of the lease's advisory lock.
     void add(const kernel::Record& record, base::ByteView data, std::optional<std::int64_t> session_key = std::nullopt);
-    /// $1 to $14, as all statements that put locks have them, and $15: when that was decided.
+    /// $1 to $14, the same in all statements that write locks, and $15: when the change was decided.
     void bind_to(Statement& statement, Instant now) const;
     [[nodiscard]] bool empty() const { return empty_; }
 
@@ -32,10 +32,11 @@ private:
 void add_cuts(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes);
 void add_queue(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes,
                Instant now);
-/// Calls those who have the lock now, or may take it.
+/// Notifies the waiters that have the lock now, or may take it, and the holders whose leases were ended.
 void add_wakes(std::vector<Statement>& trip, const Statements& statements, const std::vector<Change>& changes);
 
-/// Where the owner of a ticket listens. On a channel of the lock everybody who waits would wake with every call.
-[[nodiscard]] std::string channel_of(const LockId& ticket);
+/// The channel of the owner of a ticket or a lease. On one channel for each lock every waiter would wake with every
+/// notification.
+[[nodiscard]] std::string channel_of(const LockId& called);
 
 }  // namespace holdfast::stores::postgres

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Leases do not depend on it, but what people read does.
+/// Leases do not depend on this host's clock, but the times that people read do.
 constexpr milliseconds most_difference{60'000};
 
 bool may_lose_failover(const Facts& facts) { return facts.standbys > 0 && facts.synchronous_standbys.empty(); }
@@ -34,7 +34,7 @@ Finding setting(std::string name, bool on, std::string_view danger) {
 
 }  // namespace
 
-Result<Facts> facts_of(Connection& connection, const Clock& clock, const CallBudget& budget) {
+Result<Facts> facts_of(Connection& connection, const Clock& clock, const base::CallBudget& budget) {
     Statement ask(
         "SELECT current_setting('server_version'), current_setting('fsync') = 'on', "
         "current_setting('full_page_writes') = 'on', current_setting('synchronous_commit'), "
@@ -83,9 +83,9 @@ std::vector<Finding> findings_of(const Facts& facts, const Clock& clock) {
 }
 
 std::vector<Finding> examine_use(Connection& connection, const Settings& settings, bool is_marked,
-                                 const CallBudget& budget) {
+                                 const base::CallBudget& budget) {
     const std::string schema = settings.quoted_schema();
-    // Only the first lock of a store needs this one.
+    // Only the first lock of a store needs this right.
     const std::string mark = is_marked ? ""
                                        : fmt::format(
                                              " UNION ALL SELECT 'meta', 'UPDATE (used)' WHERE NOT "
@@ -109,7 +109,7 @@ std::vector<Finding> examine_use(Connection& connection, const Settings& setting
                                    : prunes         ? "this role may do all that the store needs"
                                                     : "this role may do all but prune (DELETE on audit)"}};
     if (!missing.empty()) return findings;
-    // The row of a lock that cannot be: no name has a control character.
+    // The row of a lock that cannot exist: no name has a control character.
     const std::vector<Statement> change{
         Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
         Statement("SELECT set_config('statement_timeout', $1, true)").bind(std::to_string(budget.left().count())),

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A prediction of the clock does not hold for longer either.
+/// No longer than a prediction of the clock holds.
 constexpr milliseconds longest_row_wait{8};
 
 /// Every ticket has a number below this.
@@ -28,8 +28,8 @@ std::int64_t count(Instant instant) { return instant.time_since_epoch().count();
 }  // namespace
 
 std::optional<OptimisticBatch> OptimisticBatch::make(const Context& context, std::span<const Request> requests,
-                                                     const CallBudget& budget) {
-    // The first lock of a store comes with its mark of use, and it has to be read first whether that is there.
+                                                     const base::CallBudget& budget) {
+    // The first lock of a store also marks the store as used, so whether the mark is there must be read first.
     if (context.optimistic == nullptr || !context.store || !context.store->was_used ||
         !std::ranges::all_of(requests, is_predictable))
         return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<OptimisticBatch> OptimisticBatch::make(const Context& context, std
 
     const Statements& statements = context.statements;
     made.trip_ = {Statement(statements.begin_change), enter(statements, budget, longest_row_wait)};
-    // New rows first, as in a batch that reads: two that lock rows in different orders can deadlock.
+    // New rows first, as in a batch that reads first: batches that lock rows in different orders can deadlock.
     if (!fresh.empty()) fresh.bind_to(made.trip_.emplace_back(statements.put_new), now);
     if (!known.empty()) {
         Statement& put = made.trip_.emplace_back(statements.put_known);
@@ -122,7 +122,8 @@ Result<Applied> OptimisticBatch::read(const Context& context, std::span<const Re
         waiters[confirmed.text(row, 0)] = static_cast<std::uint64_t>(confirmed.number(row, 1));
     for (std::size_t i = 0; i < requests.size(); ++i) replies_[i]->lock.waiters = waiters[name_of(requests[i]).text()];
     for (std::size_t i = 0; i < changes_.size(); ++i) {
-        // After a hand-over another client changes the lock next. With waiters, a release has to know the queue.
+        // After a hand-over another client changes the lock next, and with waiters a release has to know the queue:
+        // neither can be predicted.
         if (waiters[changes_[i].name.text()] == 0 && !changes_[i].next)
             context.optimistic->remember({*changes_[i].record, std::move(data_[i])});
         else

@@ -6,7 +6,7 @@
 /// Batches that are decided before anything is read, and written in one round trip.
 namespace holdfast::stores::postgres {
 
-/// A lock as this process left or found it.
+/// A lock as this process last wrote or read it.
 struct KnownLock {
     struct FirstTicket {
         kernel::Ticket ticket;
@@ -24,9 +24,9 @@ class OptimisticBatch {
 public:
     /// Empty if something cannot be predicted, or depends on more than locks and their holders.
     [[nodiscard]] static std::optional<OptimisticBatch> make(const Context& context, std::span<const Request> requests,
-                                                             const CallBudget& budget);
+                                                             const base::CallBudget& budget);
 
-    /// All of the transaction.
+    /// The whole transaction.
     [[nodiscard]] const std::vector<Statement>& trip() const { return trip_; }
     /// The replies, after the transaction was committed.
     [[nodiscard]] Result<Applied> read(const Context& context, std::span<const Request> requests, const Trip& trip);
@@ -44,7 +44,7 @@ private:
     std::vector<Statement> trip_{};
 };
 
-/// Remembers what a batch has left, and marks locks that it could not change as contended.
+/// Remembers the locks that a batch has written, and marks the locks that it could not change as contended.
 void learn(Optimistic& optimistic, std::span<const Wanted> wanted, std::span<const Change> changes,
            std::span<const base::Bytes> data);
 

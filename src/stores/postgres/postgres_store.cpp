@@ -1,9 +1,12 @@
 #include "stores/postgres/postgres_store.hpp"
 
-#include "base/jitter.hpp"
 #include "kernel/step.hpp"
 #include "stores/common/gathering.hpp"
+#include "stores/common/known_identity.hpp"
+#include "stores/common/pool.hpp"
 #include "stores/common/records.hpp"
+#include "stores/common/wake_hub.hpp"
+#include "stores/common/windowed_events.hpp"
 #include "stores/postgres/apply.hpp"
 #include "stores/postgres/codec.hpp"
 #include "stores/postgres/grade.hpp"
@@ -16,8 +19,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
-#include <thread>
 
 namespace holdfast::stores {
 namespace {
@@ -26,29 +27,42 @@ using namespace postgres;
 using std::chrono::milliseconds;
 using Kind = AttemptError::Kind;
 
-constexpr milliseconds longest_sleep{1000};
 /// For callers without a deadline: how long the server may be silent, for example because a row is locked.
 constexpr milliseconds longest_wait{30'000};
+/// For a look at watches, which has no deadline of its own and delays the looks at other watches.
+constexpr milliseconds longest_look{5000};
+/// PostgreSQL's limit for a field.
+constexpr std::size_t largest_value = (std::size_t{1} << 30) - 1;
 
-class PostgresStore final : public Store {
+/// After the clock is read, the server ends a transaction whose client is silent for `longest_pause`, and the
+/// statements that write within `longest_wait`. A commit that is sent takes as long as the disk and the standbys that
+/// it waits for.
+constexpr EventWindow event_window{std::chrono::seconds{120}};
+static_assert(event_window.length > longest_pause + 2 * longest_wait);
+
+class PostgresStore final : public WindowedStore {
 public:
     PostgresStore(Settings settings, const Clock& clock)
-        : settings_(std::move(settings)),
+        : WindowedStore(clock, event_window),
+          settings_(std::move(settings)),
           clock_(clock),
           statements_(settings_),
-          pool_([this](const CallBudget& budget) { return Connection::open(settings_, budget); }),
-          listener_(settings_),
+          pool_([this](const base::CallBudget& budget) { return connect_to_read(settings_, budget); }),
           keeper_(settings_),
           gathering_(
               clock,
               [this](auto requests, Deadline deadline) {
                   return apply_all(requests, budget_for(deadline), Busy::report);
               },
-              [this](auto requests, Deadline deadline) { return apply_alone(requests, budget_for(deadline)); }) {}
+              [this](auto requests, Deadline deadline) { return apply_alone(requests, budget_for(deadline)); }),
+          hub_(clock, std::make_unique<WatchSource>(
+                          settings_, statements_, clock, optimistic_, [this](std::vector<Statement> questions) {
+                              return look(std::move(questions), base::CallBudget(longest_look));
+                          })) {}
 
     /// Asks the server what it promises, and looks at a store that is there.
     Result<void> check() {
-        const CallBudget budget(milliseconds{10'000});
+        const base::CallBudget budget(milliseconds{10'000});
         const auto facts = server_facts(budget);
         if (!facts) return std::unexpected(facts.error());
         grading_ = grading_of(*facts);
@@ -60,8 +74,8 @@ public:
 
     Result<std::vector<Reply>> apply(std::span<const Request> requests, Deadline deadline) override {
         if (!settings_.session) return gathering_.apply(requests, deadline);
-        const CallBudget budget = budget_for(deadline);
-        // The advisory lock comes first: a row that names one which nobody holds may be taken by anybody.
+        const base::CallBudget budget = budget_for(deadline);
+        // Take the advisory lock first: a lease whose advisory lock is free may be taken over by any client.
         keeper_.repair(budget);
         std::vector<std::pair<LockName, LockId>> fresh;
         const auto hold = [&](const LockName& name, const LockId& lock_id) {
@@ -69,12 +83,12 @@ public:
         };
         for (const Request& request : requests) {
             if (const auto* acquire = std::get_if<Acquire>(&request)) hold(acquire->name, acquire->as.lock_id);
-            // A lease may have come before the server noticed that the session of the one before it was gone.
+            // The lease may have been granted before the server noticed the end of the previous holder's session.
             if (const auto* renew = std::get_if<Renew>(&request)) hold(renew->name, renew->as.lock_id);
         }
         auto replies = apply_alone(requests, budget);
         for (std::size_t i = 0; replies && i < requests.size(); ++i) release_session(requests[i], (*replies)[i]);
-        // Where the outcome is unknown there may be a lease that needs it.
+        // If the outcome is unknown, a lease that needs the advisory lock may exist.
         if (!replies && replies.error().code != Errc::outcome_unknown)
             for (const auto& [name, lock_id] : fresh) keeper_.let_go(name, lock_id);
         return replies;
@@ -94,7 +108,7 @@ public:
         const auto seen = look({ask_list(statements_, clock_, query)}, budget_for(deadline));
         if (!seen) return std::unexpected(seen.error());
         if (!*seen) return {};
-        return read_list((*seen)->front());
+        return read_list((*seen)->front(), query);
     }
 
     Result<std::vector<AuditEvent>> history(const HistoryQuery& query, Deadline deadline) override {
@@ -104,43 +118,35 @@ public:
         return read_history((*seen)->front(), query.which);
     }
 
-    Result<std::optional<HandedOn>> wait_for_change(const Watch& watch, Deadline deadline) override {
-        // The place comes first, then the look: what is said in between is not missed.
-        const auto place =
-            listener_.enter(watch.ticket ? channel_of(*watch.ticket) : "", ask_watch(statements_, clock_, watch));
-        std::optional<bool> has_come;
-        if (place->seen) has_come = read_watch(*place->seen, watch);
-        milliseconds pause{20};
-        while (!deadline.passed(clock_) && !watch.stop.stop_requested()) {
-            if (!has_come) {
-                const auto seen = look_at(watch, deadline);
-                // A look that is cut off by the end of the wait is no failure of the store.
-                if (!seen && deadline.passed(clock_)) return std::nullopt;
-                if (!seen) return std::unexpected(seen.error());
-                has_come = *seen;
-            }
-            if (*has_come) return look_at_own(watch, deadline);
-            has_come.reset();
-            pause = place->hears() ? longest_sleep : std::min(pause * 2, longest_sleep);
-            const milliseconds time = std::min(deadline.remaining(clock_), base::random_between(pause / 2, pause));
-            if (place->sleep(time, watch.stop)) return look_at_own(watch, deadline);
-        }
-        return std::nullopt;
+    Result<std::unique_ptr<Subscription>> subscribe(const Watch& watch, WatchFired fired) override {
+        return hub_.subscribe(watch, std::move(fired));
     }
 
+    StoreProperties properties() const override {
+        return {.is_shared = true,
+                .has_sessions = true,
+                .pushes = true,
+                .commits_batches_as_one = true,
+                .shows_only_durable = true,
+                .largest_value = largest_value};
+    }
+
+    std::optional<StoreId> store_id() const override { return identity_.store_id(); }
+
+    std::optional<int> duplicate_session() const override { return keeper_.duplicate(); }
+
     StoreInfo info() const override {
-        const std::scoped_lock lock(mutex_);
-        return {settings_.url, identity_ ? std::optional(identity_->store_id) : std::nullopt, grading_.grade,
-                grading_.reasons, identity_ && identity_->was_used};
+        return {settings_.url,    identity_.store_id(), grading_.grade,
+                grading_.reasons, identity_.was_used(), may_be_stale_};
     }
 
     std::vector<Finding> examine(Deadline deadline) override {
-        const CallBudget budget = budget_for(deadline);
+        const base::CallBudget budget = budget_for(deadline);
         const auto facts = server_facts(budget);
         if (!facts) return {{"reachable", false, facts.error().message}};
         const auto seen = look({}, budget);
         std::vector<Finding> findings{{"reachable", true, settings_.url}};
-        const auto identity = known();
+        const auto identity = identity_.get();
         findings.push_back({"format", seen.has_value(),
                             !seen   ? seen.error().message
                             : *seen ? format_in_words(*identity)
@@ -149,7 +155,7 @@ public:
         if (!seen || !*seen) return findings;
         const auto connection = pool_.take(budget);
         if (!connection) return {{"reachable", false, connection.error().message}};
-        const bool is_marked = identity->is_old() || identity->was_used;
+        const bool is_marked = !identity->has_mark() || identity->was_used;
         std::ranges::move(examine_use(**connection, settings_, is_marked, budget), std::back_inserter(findings));
         findings.push_back(examine_records(*this, clock_, deadline));
         return findings;
@@ -158,35 +164,46 @@ public:
 private:
     using Answers = std::vector<Rows>;
 
-    [[nodiscard]] CallBudget budget_for(Deadline deadline) const { return {clock_, deadline, longest_wait}; }
+    [[nodiscard]] base::CallBudget budget_for(Deadline deadline) const { return {clock_, deadline, longest_wait}; }
 
-    Result<Facts> server_facts(const CallBudget& budget) {
+    Result<Facts> server_facts(const base::CallBudget& budget) {
         const auto connection = pool_.take(budget);
         if (!connection) return std::unexpected(connection.error());
         return facts_of(**connection, clock_, budget);
     }
 
-    Result<std::vector<Reply>> apply_alone(std::span<const Request> requests, const CallBudget& budget) {
+    Result<std::vector<Reply>> apply_alone(std::span<const Request> requests, const base::CallBudget& budget) {
         auto replies = apply_all(requests, budget, Busy::wait);
         if (!replies) return std::unexpected(std::move(replies.error().error));
         return std::move(*replies);
     }
 
-    AttemptResult apply_all(std::span<const Request> requests, const CallBudget& budget, Busy busy) {
+    /// A standby may have become the primary since it was connected to.
+    Result<Pool<Connection>::Borrowed> take_for_change(bool fresh, const base::CallBudget& budget) {
+        if (!fresh) {
+            auto connection = pool_.take(budget);
+            if (!connection || !(*connection)->is_standby()) return connection;
+        }
+        return pool_.take_fresh(budget);
+    }
+
+    AttemptResult apply_all(std::span<const Request> requests, const base::CallBudget& budget, Busy busy) {
         bool created = false;
         bool upgraded = false;
         return apply_with_retries(
             [&](const AttemptTerms& terms) -> AttemptResult {
-                auto connection = terms.wants_fresh_connection ? pool_.take_fresh(budget) : pool_.take(budget);
+                auto connection = take_for_change(terms.wants_fresh_connection, budget);
                 if (!connection) return std::unexpected(AttemptError{Kind::final, connection.error()});
+                if ((*connection)->is_standby())
+                    return std::unexpected(AttemptError{Kind::final, is_standby(settings_)});
                 const Context context{.settings = settings_,
                                       .statements = statements_,
                                       .clock = clock_,
                                       .keeper = settings_.session ? &keeper_ : nullptr,
                                       .optimistic = settings_.session ? nullptr : &optimistic_,
-                                      // Read before the server is asked: if another thread creates the store
-                                      // meanwhile, an answer that there is none does not mean that it is gone.
-                                      .store = known(),
+                                      // Read before the query is sent: if another thread creates the store meanwhile,
+                                      // the answer `no store` does not mean that it is gone.
+                                      .store = identity_.get(),
                                       .busy = busy,
                                       .doubt = terms.doubt};
                 auto applied = apply_once(**connection, context, requests, budget);
@@ -209,7 +226,7 @@ private:
             [&] { return budget.over(); });
     }
 
-    /// Lets go of the advisory lock of a lease that this request has not got, or has ended.
+    /// Releases the advisory lock if this request was refused its lease, or has ended it.
     void release_session(const Request& request, const Reply& reply) {
         if (const auto* acquire = std::get_if<Acquire>(&request)) {
             if (!reply) keeper_.let_go(acquire->name, acquire->as.lock_id);
@@ -232,43 +249,14 @@ private:
         return read_view((*seen)->front());
     }
 
-    /// Whether the lock was handed on to who waits; and who comes next, so that giving it back takes one round trip.
-    Result<std::optional<HandedOn>> look_at_own(const Watch& watch, Deadline deadline) {
-        if (!watch.ticket) return std::nullopt;
-        const Boottime before = clock_.boottime();
-        const Wanted wanted{.name = watch.name, .depth = 1};
-        auto view = view_of(wanted, deadline);
-        if (!view) return std::unexpected(view.error());
-        if (!*view) return std::nullopt;
-        Result<LockView>& lock = (*view)->locks.at(watch.name);
-        if (!lock) return std::unexpected(lock.error());
-        auto handed_on =
-            HandedOn::to(*watch.ticket, kernel::status_of(lock->record, lock->waiters, (*view)->now), before);
-        if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
-        KnownLock known{std::move(lock->record), std::move((*view)->records.at(watch.name)), std::nullopt};
-        const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
-            return std::pair(ticket.expires_at <= (*view)->now, ticket.number);
-        });
-        if (first != lock->tickets.end()) known.first = {*first, (*view)->places.at(first->lock_id)};
-        optimistic_.remember(std::move(known));
-        return handed_on;
-    }
-
-    /// Whether what the watch waits for may have happened.
-    Result<bool> look_at(const Watch& watch, Deadline deadline) {
-        const auto seen = look({ask_watch(statements_, clock_, watch)},
-                               CallBudget(std::clamp(deadline.remaining(clock_), milliseconds{200}, longest_wait)));
-        if (!seen) return std::unexpected(seen.error());
-        return *seen ? read_watch((*seen)->front(), watch) : watch.ticket.has_value() || watch.seen_seq != 0;
-    }
-
     /// Reads one moment of the store, in one round trip. Empty if nobody has created it.
-    Result<std::optional<Answers>> look(std::vector<Statement> questions, const CallBudget& budget) {
+    Result<std::optional<Answers>> look(std::vector<Statement> questions, const base::CallBudget& budget) {
         bool wants_fresh_connection = false;
         for (bool again = true;; again = false) {
             auto connection = wants_fresh_connection ? pool_.take_fresh(budget) : pool_.take(budget);
             if (!connection) return std::unexpected(connection.error());
-            const bool as_old = is_old_;
+            may_be_stale_ = (*connection)->is_standby();
+            const bool as_old = lacks_mark_;
             std::vector<Statement> trip{begin_look(),
                                         as_old ? enter_old(statements_, budget) : enter(statements_, budget)};
             std::ranges::copy(questions, std::back_inserter(trip));
@@ -276,17 +264,17 @@ private:
             Trip seen = (*connection)->run(trip, budget);
             if (seen.fault) (*connection)->send_only(Statement("ROLLBACK"));
             const bool lost = !(*connection)->is_usable();
-            if (seen.fault && (lost || seen.fault->is_strangers()) && again && !budget.over()) {
+            if (seen.fault && (lost || seen.fault->session_was_replaced()) && again && !budget.over()) {
                 wants_fresh_connection = lost;
                 continue;
             }
             if (seen.fault && seen.fault->at == 1 && has_no_mark(*seen.fault) && !as_old) {
-                is_old_ = true;
+                lacks_mark_ = true;
                 continue;
             }
             auto answers = read(std::move(seen));
-            // Somebody has upgraded it since, so now it can be asked whether it was used.
-            if (as_old && !is_old_) continue;
+            // Another client has upgraded the store since, so the query for the mark of use works now.
+            if (as_old && !lacks_mark_) continue;
             return answers;
         }
     }
@@ -304,27 +292,20 @@ private:
                        std::make_move_iterator(seen.answers.end()));
     }
 
-    Result<void> create(Connection& connection, bool was_there, const CallBudget& budget) {
+    Result<void> create(Connection& connection, bool was_there, const base::CallBudget& budget) {
         // One that was there and is gone is not created again: its locks may be held, and an empty store would give
         // them to somebody else.
         if (was_there)
-            return fail(Errc::store_unavailable,
-                        "the schema " + settings_.schema + " is gone from the database; nothing was changed");
+            return std::unexpected(
+                Error{.code = Errc::store_unavailable,
+                      .message = "the schema " + settings_.schema + " is gone from the database; nothing was changed",
+                      .store_is_lost = true});
         return create_store(connection, settings_, budget);
     }
 
     void remember(const Identity& identity) {
-        is_old_ = identity.is_old();
-        const std::scoped_lock lock(mutex_);
-        // What was read before somebody else wrote the first lock may arrive after it.
-        const bool was_used = identity_ && identity_->store_id == identity.store_id && identity_->was_used;
-        identity_ = identity;
-        identity_->was_used |= was_used && !identity.is_old();
-    }
-
-    std::optional<Identity> known() const {
-        const std::scoped_lock lock(mutex_);
-        return identity_;
+        lacks_mark_ = !identity.has_mark();
+        identity_.remember(identity);
     }
 
     std::string format_in_words(const Identity& identity) const {
@@ -336,15 +317,16 @@ private:
     const Clock& clock_;
     const Statements statements_;
     Pool<Connection> pool_;
-    Listener listener_;
-    Keeper keeper_;            ///< Used with session=on.
-    Optimistic optimistic_{};  ///< Used without, like what follows.
+    Keeper keeper_;            ///< Used with sessions.
+    Optimistic optimistic_{};  ///< Used without sessions, like `gathering_`.
     Gathering gathering_;
-    base::Grading grading_{};  ///< Set before anybody else knows this object.
+    base::Grading grading_{};  ///< Set once, before the store is shared.
 
-    mutable std::mutex mutex_;
-    std::optional<Identity> identity_{};  ///< Guarded by mutex_.
-    std::atomic<bool> is_old_ = false;    ///< Reading has to do without the mark of use.
+    KnownIdentity<Identity> identity_{};
+    std::atomic<bool> lacks_mark_ = false;  ///< The store's format has no mark of use, so it must not be read.
+    std::atomic<bool> may_be_stale_ = false;
+
+    WakeHub hub_;  ///< Last, so that its thread ends before what it uses.
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 /// The kinds of rows that `Statements::view` answers.
 enum class RowKind : std::int64_t { clock = 0, record = 1, queue = 2, ticket = 3 };
 
-/// What a record's row says beside the record.
+/// The other columns of a record's row.
 enum class Beside : std::int64_t { nothing = 0, history = 1, session = 2, dead_session = 3 };
 
 Result<LockName> name_in(const Rows& rows, int row, int column) {
@@ -22,7 +22,7 @@ Result<LockName> name_in(const Rows& rows, int row, int column) {
     return name;
 }
 
-/// What a record's row repeats beside the value.
+/// The columns that repeat parts of the record.
 struct Repeated {
     std::uint64_t token;
     std::optional<LockId> lock_id;
@@ -77,8 +77,8 @@ void add_ticket(Result<LockView>& lock, Result<Unsealed<kernel::Ticket>> found) 
 
 base::Bytes copy_of(base::ByteView bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// What comes behind all names that begin with `prefix`. Always something: a plan is kept for any prefix, and with an
-/// end that may be absent it would read all that follows.
+/// The end of all names that begin with `prefix`. Never absent, because the plan is kept for all prefixes, and a plan
+/// for an end that may be absent would read all later names.
 std::string end_of(std::string prefix) {
     while (prefix.ends_with('\xff')) prefix.pop_back();
     if (prefix.empty()) return std::string(256, '\xff');
@@ -126,7 +126,7 @@ Statement ask_view(const Statements& statements, const Clock& clock, std::span<c
 
 View read_view(const Rows& rows) {
     View view;
-    // Rows come in no promised order, and everything is judged by the clock.
+    // The rows have no promised order, and every one of them needs the clock.
     const auto each = [&](RowKind kind, auto read) {
         for (int row = 0; row < rows.count(); ++row)
             if (static_cast<RowKind>(rows.number(row, 0)) == kind) read(row);
@@ -161,8 +161,28 @@ View read_view(const Rows& rows) {
     return view;
 }
 
+Statement ask_traces(const Statements& statements, const LockName& name) {
+    return Statement(statements.traces).bind(bytes_of(name.text()));
+}
+
+kernel::Damage read_damage(const Rows& rows, const LockName& name, const View& view) {
+    const auto bytes_at = [&](int column) {
+        return rows.is_null(0, column) ? std::nullopt : std::optional(copy_of(rows.bytes(0, column)));
+    };
+    const auto number_at = [&](int column) { return static_cast<std::uint64_t>(rows.number(0, column)); };
+    Traces traces{.record = bytes_at(3),
+                  .newest = bytes_at(6),
+                  .oldest = bytes_at(7),
+                  .token = {std::max(number_at(0), number_at(5))},
+                  .seq = std::max(number_at(1), number_at(4))};
+    for (const auto& [lock_id, ticket] : view.places) traces.tickets.push_back(ticket);
+    const bool is_sound =
+        traces.record && record_in(*traces.record, name, {number_at(0), rows.lock_id(0, 2)}, view.now);
+    return damage_in(traces, name, is_sound, view.now);
+}
+
 Statement ask_list(const Statements& statements, const Clock& clock, const ListQuery& query) {
-    // No name lies between one and the same with a zero byte behind it.
+    // There is no name between a name and the same name followed by a zero byte.
     const std::string first = std::max(query.prefix, query.after + '\0');
     Statement statement(statements.list);
     statement.bind(judged(clock)).bind(bytes_of(first)).bind(bytes_of(end_of(query.prefix)));
@@ -173,7 +193,7 @@ Statement ask_list(const Statements& statements, const Clock& clock, const ListQ
     return statement;
 }
 
-Result<std::vector<LockStatus>> read_list(const Rows& rows) {
+Result<std::vector<LockStatus>> read_list(const Rows& rows, const ListQuery& query) {
     std::vector<LockStatus> found;
     for (int row = 0; row < rows.count(); ++row) {
         const auto name = name_in(rows, row, 0);
@@ -181,6 +201,10 @@ Result<std::vector<LockStatus>> read_list(const Rows& rows) {
         const Instant now(std::chrono::milliseconds(rows.number(row, 4)));
         const auto record = record_in(rows.bytes(row, 3), *name,
                                       {static_cast<std::uint64_t>(rows.number(row, 1)), rows.lock_id(row, 2)}, now);
+        if (!record && query.with_unreadable) {
+            found.push_back(kernel::unreadable_status(*name, now));
+            continue;
+        }
         if (!record) return std::unexpected(record.error());
         found.push_back(kernel::status_of(record->value, static_cast<std::uint64_t>(rows.number(row, 5)), now));
     }
@@ -214,20 +238,37 @@ Result<std::vector<AuditEvent>> read_history(const Rows& rows, HistoryQuery::Whi
     return events;
 }
 
-Statement ask_watch(const Statements& statements, const Clock& clock, const Watch& watch) {
-    Statement statement(statements.watch);
-    statement.bind(judged(clock)).bind(bytes_of(watch.name.text())).bind(watch.ticket);
-    return statement;
+bool Position::fires(const Watch& watch) const {
+    if (watch.lease) return !has_lease;
+    if (!watch.ticket) return watch.seen_seq != seq.value_or(0);
+    return !seq || !is_queued || (is_open && ahead == 0);
 }
 
-bool read_watch(const Rows& rows, const Watch& watch) {
-    const bool used = rows.count() > 0;
-    if (!watch.ticket) return watch.seen_seq != (used ? static_cast<std::uint64_t>(rows.number(0, 0)) : 0);
-    if (!used) return true;
-    const bool is_open = rows.flag(0, 1);
-    const bool in_line = rows.flag(0, 2);
-    const bool others_before = rows.flag(0, 3);
-    return !in_line || (is_open && !others_before);
+Statement ask_positions(const Statements& statements, const Clock& clock, std::span<const HubWatch> watches) {
+    Array names(Type::bytes);
+    Array tickets(Type::uuid);
+    Array leases(Type::uuid);
+    for (const HubWatch& one : watches) {
+        names.add(one.watch.name.text());
+        tickets.add(one.watch.ticket);
+        leases.add(one.watch.lease);
+    }
+    return Statement(statements.watches).bind(judged(clock)).bind(names).bind(tickets).bind(leases);
+}
+
+std::vector<Position> read_positions(const Rows& rows) {
+    std::vector<Position> positions;
+    for (int row = 0; row < rows.count(); ++row) {
+        Position& one = positions.emplace_back();
+        if (rows.is_null(row, 0)) continue;
+        one.seq = static_cast<std::uint64_t>(rows.number(row, 0));
+        one.is_open = rows.flag(row, 1);
+        if (!rows.is_null(row, 2)) one.lease_left = std::chrono::milliseconds(rows.number(row, 2));
+        one.is_queued = rows.flag(row, 3);
+        one.ahead = static_cast<std::uint64_t>(rows.number(row, 4));
+        one.has_lease = !rows.is_null(row, 5) && rows.flag(row, 5);
+    }
+    return positions;
 }
 
 }  // namespace holdfast::stores::postgres

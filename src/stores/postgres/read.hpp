@@ -2,6 +2,8 @@
 
 #include "holdfast/store.hpp"
 #include "stores/common/batch.hpp"
+#include "stores/common/damage.hpp"
+#include "stores/common/wake_hub.hpp"
 #include "stores/postgres/statements.hpp"
 
 #include <map>
@@ -9,34 +11,52 @@
 #include <span>
 #include <vector>
 
-/// What Holdfast reads, checked: columns that disagree with the value beside them are `record_corrupt`.
+/// Reads and checks rows: a column that disagrees with the value in the same row is `record_corrupt`.
 namespace holdfast::stores::postgres {
 
-/// Everything that was asked about some locks, at one moment of the store's clock.
+/// Some locks with their queues, at one moment of the store's clock.
 struct View {
     Instant now{};
     std::map<LockName, Result<LockView>> locks{};
-    std::set<LockName> present{};               ///< They have rows.
-    std::set<LockName> bound{};                 ///< Their leases end with a session,
-    std::set<LockName> orphaned{};              ///< and that session is gone.
+    std::set<LockName> present{};               ///< Locks that have rows.
+    std::set<LockName> bound{};                 ///< Locks whose leases end with a session,
+    std::set<LockName> orphaned{};              ///< and those of them whose session is gone.
     std::map<LockName, base::Bytes> records{};  ///< As they are stored.
     std::map<LockId, base::Bytes> places{};     ///< The same of the queue.
 };
 
-/// `contended` are locks that somebody asks for: only there it matters whether the holder's session is gone.
+/// `contended` are locks whose lease a request may take over: only for these it matters whether the holder's session is
+/// gone.
 [[nodiscard]] Statement ask_view(const Statements& statements, const Clock& clock, std::span<const Wanted> wanted,
                                  const std::set<LockName>& contended = {});
 [[nodiscard]] View read_view(const Rows& rows);
 
+/// Of a lock that cannot be read.
+[[nodiscard]] Statement ask_traces(const Statements& statements, const LockName& name);
+[[nodiscard]] kernel::Damage read_damage(const Rows& rows, const LockName& name, const View& view);
+
 [[nodiscard]] Statement ask_list(const Statements& statements, const Clock& clock, const ListQuery& query);
-[[nodiscard]] Result<std::vector<LockStatus>> read_list(const Rows& rows);
+[[nodiscard]] Result<std::vector<LockStatus>> read_list(const Rows& rows, const ListQuery& query);
 
 [[nodiscard]] Statement ask_history(const Statements& statements, const HistoryQuery& query);
 [[nodiscard]] Result<std::vector<AuditEvent>> read_history(const Rows& rows, HistoryQuery::Which which);
 
-[[nodiscard]] Statement ask_watch(const Statements& statements, const Clock& clock, const Watch& watch);
-/// Whether what the watch waits for may have happened.
-[[nodiscard]] bool read_watch(const Rows& rows, const Watch& watch);
+/// The present state of what a watch waits for.
+struct Position {
+    std::optional<std::uint64_t> seq{};  ///< Absent for a lock that has no row.
+    bool is_open = false;                ///< Anybody may take the lock.
+    bool is_queued = false;              ///< The watch's ticket is in the queue, and lives.
+    std::uint64_t ahead = 0;             ///< Live tickets before it, up to a few.
+    bool has_lease = false;              ///< The lock has the watch's lease.
+    std::optional<std::chrono::milliseconds> lease_left{};
+
+    /// Whether what `watch` waits for may have happened.
+    [[nodiscard]] bool fires(const Watch& watch) const;
+};
+[[nodiscard]] Statement ask_positions(const Statements& statements, const Clock& clock,
+                                      std::span<const HubWatch> watches);
+/// One for each watch, in their order.
+[[nodiscard]] std::vector<Position> read_positions(const Rows& rows);
 
 /// The instant that a test's clock puts in place of the server's.
 [[nodiscard]] std::optional<std::int64_t> judged(const Clock& clock);

@@ -24,7 +24,7 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
     return out;
 }
 
-/// An upgrade waits no longer than this for those who read the store, since all others wait for it meanwhile. Our own
+/// An upgrade waits no longer than this for readers of the store, since all others wait for it meanwhile. Our own
 /// transactions do not take as long.
 constexpr std::chrono::milliseconds longest_upgrade_wait = longest_pause + std::chrono::seconds{1};
 
@@ -42,7 +42,8 @@ std::vector<std::string> texts_for(const Settings& settings) {
     return statements;
 }
 
-/// Only one creates at a time. Chosen so that nobody else's advisory lock is the same by accident.
+/// The key of the advisory lock under which one client at a time creates the store. A hash, so that no other program
+/// uses it by accident.
 std::int64_t creation_key(const Settings& settings) {
     const std::string what = "holdfast creates the schema " + settings.schema;
     const Digest digest = sha256({reinterpret_cast<const std::uint8_t*>(what.data()), what.size()});
@@ -51,8 +52,8 @@ std::int64_t creation_key(const Settings& settings) {
     return static_cast<std::int64_t>(key);
 }
 
-/// Begins a transaction in which nobody else creates or upgrades this store.
-std::vector<Statement> begin_alone(const Settings& settings, const CallBudget& budget) {
+/// Begins a transaction during which no other client can create or upgrade this store.
+std::vector<Statement> begin_alone(const Settings& settings, const base::CallBudget& budget) {
     const std::string time = std::to_string(std::max<std::int64_t>(budget.left().count() * 9 / 10, 1));
     std::vector<Statement> trip{Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")};
     trip.push_back(Statement(fmt::format("SELECT pg_catalog.set_config('search_path', '{}', true)", safe_search_path)));
@@ -80,7 +81,7 @@ Error not_created(const Fault& fault, const Settings& settings) {
     return error;
 }
 
-/// The same of an upgrade.
+/// The same for an upgrade.
 Error not_upgraded(const Fault& fault, const Settings& settings) {
     Error error = error_of(fault, fmt::format("upgrade the schema {} to format {}", settings.schema, our_format));
     if (error.code == Errc::denied)
@@ -97,8 +98,8 @@ Error not_upgraded(const Fault& fault, const Settings& settings) {
     return error;
 }
 
-/// What makes format 2 of format 1. Every transaction, of any version, begins with reading `meta`: so the first of
-/// these waits for those that have seen the old format, and whoever comes later sees the new one.
+/// Upgrades `format_without_mark` to our format. Every transaction, of any version, begins with reading `meta`: so the
+/// first of these statements waits for transactions that have seen the old format, and later ones see the new format.
 std::vector<Statement> upgrading_statements(const Settings& settings) {
     const std::string s = settings.quoted_schema();
     std::vector<Statement> statements;
@@ -116,8 +117,16 @@ std::vector<Statement> upgrading_statements(const Settings& settings) {
     return statements;
 }
 
+/// The same for `format_without_new_events`. Waits for no other transaction, since what an older program still writes
+/// is valid in both formats.
+std::vector<Statement> renumbering_statements(const Settings& settings) {
+    return {Statement(fmt::format("UPDATE {}.meta SET format = {} WHERE id = 1", settings.quoted_schema(), our_format)),
+            Statement("COMMIT")};
+}
+
 /// Runs `make` in the transaction that is open.
-std::optional<Fault> finish(Connection& connection, const std::vector<Statement>& make, const CallBudget& budget) {
+std::optional<Fault> finish(Connection& connection, const std::vector<Statement>& make,
+                            const base::CallBudget& budget) {
     Trip made = connection.run(make, budget);
     if (made.fault) connection.send_only(Statement("ROLLBACK"));
     return std::move(made.fault);
@@ -130,21 +139,21 @@ Result<Identity> read_identity(const Rows& rows) {
         return fail(Errc::record_corrupt,
                     "the store's identity cannot be read; the store stays blocked until it is repaired");
     const std::int64_t format = rows.number(0, 0);
-    if (format != our_format && format != format_without_mark)
+    if (format < format_without_mark || format > our_format)
         return fail(
             Errc::format_unsupported,
             fmt::format("the store has format {}, and this Holdfast knows {}; use a newer one", format, our_format));
     return Identity{StoreId(rows.lock_id(0, 1).value_or(LockId{}).bytes()), format,
-                    format == our_format && rows.flag(0, 2)};
+                    format != format_without_mark && rows.flag(0, 2)};
 }
 
 bool is_missing(const Fault& fault) { return fault.sqlstate == "42P01" || fault.sqlstate == "3F000"; }
 
 bool has_no_mark(const Fault& fault) { return fault.sqlstate == "42703"; }
 
-Result<void> create_store(Connection& connection, const Settings& settings, const CallBudget& budget) {
+Result<void> create_store(Connection& connection, const Settings& settings, const base::CallBudget& budget) {
     std::vector<Statement> look = begin_alone(settings, budget);
-    // A statement of its own, which sees what the one who created it before us has committed.
+    // A statement of its own, so that it sees the store if another client has just created it.
     look.push_back(Statement("SELECT to_regclass($1) IS NOT NULL").bind(settings.quoted_schema() + ".meta"));
     const Trip looked = connection.run(look, budget);
     const Statement rollback("ROLLBACK");
@@ -160,18 +169,20 @@ Result<void> create_store(Connection& connection, const Settings& settings, cons
     return {};
 }
 
-Result<void> upgrade_store(Connection& connection, const Settings& settings, const CallBudget& budget) {
+Result<void> upgrade_store(Connection& connection, const Settings& settings, const base::CallBudget& budget) {
     std::vector<Statement> look = begin_alone(settings, budget);
     look.emplace_back(fmt::format("SELECT format FROM {}.meta WHERE id = 1", settings.quoted_schema()));
     const Trip looked = connection.run(look, budget);
-    const bool is_old = !looked.fault && looked.answers.back().count() == 1 &&
-                        looked.answers.back().number(0, 0) == format_without_mark;
-    if (!is_old) {
+    const bool is_there = !looked.fault && looked.answers.back().count() == 1;
+    const std::int64_t format = is_there ? looked.answers.back().number(0, 0) : our_format;
+    if (format >= our_format) {
         connection.send_only(Statement("ROLLBACK"));
         if (looked.fault) return std::unexpected(not_upgraded(*looked.fault, settings));
         return {};
     }
-    if (const auto fault = finish(connection, upgrading_statements(settings), budget))
+    const bool adds_mark = format == format_without_mark;
+    if (const auto fault =
+            finish(connection, adds_mark ? upgrading_statements(settings) : renumbering_statements(settings), budget))
         return std::unexpected(not_upgraded(*fault, settings));
     return {};
 }

@@ -111,4 +111,4 @@ FROM "holdfast".locks
 WHERE seq > 0;
 
 INSERT INTO "holdfast".meta (id, format, store_id, created_at)
-VALUES (1, 2, gen_random_uuid(), floor(extract(epoch FROM clock_timestamp()) * 1000));
+VALUES (1, 3, gen_random_uuid(), floor(extract(epoch FROM clock_timestamp()) * 1000));

@@ -3,6 +3,8 @@
 #include "stores/postgres/read.hpp"
 #include "values/sha256.hpp"
 
+#include <fcntl.h>
+
 namespace holdfast::stores::postgres {
 
 std::int64_t session_key(const Settings& settings, const LockName& name) {
@@ -13,16 +15,16 @@ std::int64_t session_key(const Settings& settings, const LockName& name) {
     return static_cast<std::int64_t>(key);
 }
 
-Result<void> Keeper::connect(const CallBudget& budget) {
+Result<void> Keeper::connect(const base::CallBudget& budget) {
     const std::scoped_lock lock(mutex_);
     return ensure_connected(budget);
 }
 
-Result<void> Keeper::ensure_connected(const CallBudget& budget) {
+Result<void> Keeper::ensure_connected(const base::CallBudget& budget) {
     if (connection_ && connection_->is_alive()) return {};
     connection_.reset();
     held_.clear();
-    auto opened = Connection::open(settings_, budget);
+    auto opened = postgres::connect(settings_, budget);
     if (!opened) return std::unexpected(opened.error());
     if ((*opened)->is_pooled())
         return fail(Errc::store_unsafe, settings_.url +
@@ -34,7 +36,7 @@ Result<void> Keeper::ensure_connected(const CallBudget& budget) {
     return {};
 }
 
-bool Keeper::try_lock(const LockName& name, const CallBudget& budget) {
+bool Keeper::try_lock(const LockName& name, const base::CallBudget& budget) {
     if (held_.contains(name)) return true;
     Statement ask("SELECT pg_try_advisory_lock($1)");
     const Trip trip = connection_->run(ask.bind(session_key(settings_, name)), budget);
@@ -43,9 +45,9 @@ bool Keeper::try_lock(const LockName& name, const CallBudget& budget) {
     return true;
 }
 
-bool Keeper::hold(const LockName& name, const LockId& lock_id, const CallBudget& budget) {
+bool Keeper::hold(const LockName& name, const LockId& lock_id, const base::CallBudget& budget) {
     const std::scoped_lock lock(mutex_);
-    // Without it the lease is one that ends with its ttl, which is no failure.
+    // Without the advisory lock the lease ends with its ttl, which is no failure.
     if (!ensure_connected(budget) || !try_lock(name, budget)) return false;
     return wanted_[name].insert(lock_id).second;
 }
@@ -60,11 +62,18 @@ void Keeper::let_go(const LockName& name, const LockId& lock_id) {
     connection_->send_only(unlock.bind(session_key(settings_, name)));
 }
 
-void Keeper::repair(const CallBudget& budget) {
+void Keeper::repair(const base::CallBudget& budget) {
     const std::scoped_lock lock(mutex_);
     if (wanted_.empty() || !ensure_connected(budget)) return;
     for (const auto& [name, leases] : wanted_)
         if (!try_lock(name, budget) && !connection_->is_usable()) return;
+}
+
+std::optional<int> Keeper::duplicate() const {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || !connection_) return std::nullopt;
+    const int copy = fcntl(connection_->socket(), F_DUPFD_CLOEXEC, 0);
+    return copy < 0 ? std::nullopt : std::optional(copy);
 }
 
 std::optional<std::int64_t> Keeper::key_for(const LockName& name, const LockId& lock_id) const {

@@ -1,5 +1,7 @@
 #include "stores/postgres/statements.hpp"
 
+#include "stores/common/poll_ticks.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +21,7 @@ constexpr std::string_view clock_text =
 constexpr std::string_view lives =
     "(q.expires_at > clock.now OR (q.written_at > clock.now + 100 AND q.expires_at > q.written_at))";
 
-/// What `LockRows` binds.
+/// The parameters of `LockRows`.
 constexpr std::string_view lock_arrays =
     "$1::bytea[], $2::int8[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], $9::int8[], "
     "$10::int8[], $11::int8[], $12::int8[], $13::bytea[], $14::int8[]";
@@ -34,10 +36,10 @@ constexpr std::string_view lock_settings =
 
 Statements::Statements(const Settings& settings) {
     const std::string s = settings.quoted_schema();
-    // A stronger setting of the user's stays. A weaker one, which a role or a database can have as its default,
-    // would lose acknowledged grants in a crash.
-    // A search_path of the role or the database can put somebody else's function or operator before the server's own.
-    // Behind a pooler the session is not ours to change, so every transaction begins with this.
+    // A stronger synchronous_commit of the user's stays. A weaker one, which a role or a database can have as its
+    // default, would lose acknowledged grants in a crash. A search_path of the role or the database can put another
+    // user's function or operator before the server's own. Behind a pooler we must not change the session, so every
+    // transaction begins with this.
     constexpr std::string_view entering =
         "SELECT format, store_id, {2}, pg_catalog.set_config('synchronous_commit', "
         "CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'remote_apply' "
@@ -49,7 +51,8 @@ Statements::Statements(const Settings& settings) {
         "FROM {0}.meta WHERE id OPERATOR(pg_catalog.=) 1";
     enter = fmt::format(entering, s, safe_search_path, "used");
     enter_old = fmt::format(entering, s, safe_search_path, "false");
-    // Most rows are there, and looking is cheaper than trying; it does not wait for somebody who is changing one.
+    // Most rows exist, and a SELECT is cheaper than an INSERT that does nothing; it does not wait for a transaction
+    // that is changing one.
     place = fmt::format(
         "INSERT INTO {0}.locks (name) SELECT w.name FROM unnest($1::bytea[]) AS w (name) "
         "WHERE (SELECT true FROM {0}.locks AS l WHERE l.name = w.name LIMIT 1) IS NULL ON CONFLICT (name) DO NOTHING",
@@ -60,8 +63,14 @@ Statements::Statements(const Settings& settings) {
     lock_to_look = lock + "SHARE";
     lock_to_change_if_free = lock + "UPDATE SKIP LOCKED";
     lock_to_look_if_free = lock + "SHARE SKIP LOCKED";
-    // Hardly any lock has a queue, so that is asked first, and the rest only where there is one. Not with EXISTS, here
-    // and for the history: a plan that was made for an empty table would put the whole table into a hash, every time.
+    const std::string in_line = fmt::format(
+        "SELECT name FROM {0}.locks AS l WHERE name = $1::bytea AND "
+        "(SELECT true FROM {0}.queue AS q WHERE q.name = $1::bytea AND q.lock_id = $2::uuid) FOR UPDATE OF l",
+        s);
+    lock_in_line = in_line;
+    lock_in_line_if_free = in_line + " SKIP LOCKED";
+    // Hardly any lock has a queue, so that is asked first, and the tickets are read only where there is one. Not with
+    // EXISTS, here and for the history: a plan that was made for an empty table would hash the whole table every time.
     view = fmt::format(
         "WITH {1}, wanted AS MATERIALIZED (SELECT w.*, (SELECT true FROM {0}.queue AS q WHERE q.name = w.name LIMIT 1) "
         "AS queued FROM unnest($2::bytea[], $3::int8[], $6::int8[]) AS w (name, depth, contended)) "
@@ -137,6 +146,15 @@ Statements::Statements(const Settings& settings) {
         "DELETE FROM {}.queue AS q USING unnest($1::bytea[], $2::uuid[]) AS n (name, id) "
         "WHERE q.name = n.name AND q.lock_id = n.id",
         s);
+    clear_queues = fmt::format("DELETE FROM {}.queue AS q WHERE q.name = ANY ($1::bytea[])", s);
+    traces = fmt::format(
+        "SELECT COALESCE(l.token, 0), COALESCE(l.seq, 0), l.lock_id, l.data, "
+        "COALESCE((SELECT max(a.seq) FROM {0}.audit AS a WHERE a.name = n.name), 0), "
+        "COALESCE((SELECT max(a.token) FROM {0}.audit AS a WHERE a.name = n.name), 0), "
+        "(SELECT a.data FROM {0}.audit AS a WHERE a.name = n.name ORDER BY a.seq DESC LIMIT 1), "
+        "(SELECT a.data FROM {0}.audit AS a WHERE a.name = n.name ORDER BY a.seq LIMIT 1) "
+        "FROM (SELECT $1::bytea AS name) AS n LEFT JOIN {0}.locks AS l ON l.name = n.name",
+        s);
     add_events = fmt::format(
         "INSERT INTO {}.audit (name, seq, at, event, token, lock_id, holder, user_name, actor, reason, data) "
         "SELECT * FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::text[], $5::int8[], $6::uuid[], $7::text[], "
@@ -168,35 +186,39 @@ Statements::Statements(const Settings& settings) {
     };
     newest = histories("DESC");
     oldest = histories("ASC");
-    watch = fmt::format(
-        "WITH {1}, mine AS (SELECT q.number FROM {0}.queue AS q, clock "
-        "WHERE q.name = $2::bytea AND q.lock_id = $3::uuid AND {2}) "
-        "SELECT l.seq, l.lock_id IS NULL OR l.expires_at <= clock.now, EXISTS (SELECT 1 FROM mine), "
-        "EXISTS (SELECT 1 FROM {0}.queue AS q, mine WHERE q.name = $2::bytea AND q.number < mine.number AND {2}) "
-        "FROM {0}.locks AS l, clock WHERE l.name = $2::bytea",
-        s, clock_text, lives);
+    watches = fmt::format(
+        "WITH {1} SELECT l.seq, l.lock_id IS NULL OR l.expires_at <= clock.now, l.expires_at - clock.now, "
+        "mine.number IS NOT NULL, (SELECT count(*) FROM (SELECT 1 FROM {0}.queue AS q WHERE q.name = w.name "
+        "AND q.number < mine.number AND {2} LIMIT {3}) AS ahead), l.lock_id = w.lease "
+        "FROM clock CROSS JOIN unnest($2::bytea[], $3::uuid[], $4::uuid[]) WITH ORDINALITY AS w (name, ticket, lease, "
+        "at) "
+        "LEFT JOIN {0}.locks AS l ON l.name = w.name "
+        "LEFT JOIN LATERAL (SELECT q.number FROM {0}.queue AS q WHERE q.name = w.name AND q.lock_id = w.ticket "
+        "AND {2}) AS mine ON true ORDER BY w.at",
+        s, clock_text, lives, near_the_head + 1);
 }
 
 Statement begin_look() { return Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); }
 
 namespace {
 
-Statement entering(const RepeatedText& text, const CallBudget& budget, std::optional<milliseconds> longest_wait) {
+Statement entering(const RepeatedText& text, const base::CallBudget& budget, std::optional<milliseconds> longest_wait) {
     // The server gives up a little before we do, so that its answer still arrives.
-    const milliseconds patience = std::max(budget.left() * 9 / 10, milliseconds{1});
+    const milliseconds longest = std::max(budget.left() * 9 / 10, milliseconds{1});
     Statement statement(text);
-    statement.bind(std::to_string(patience.count())).bind(std::to_string(longest_pause.count()));
-    statement.bind(std::to_string(std::min(patience, longest_wait.value_or(patience)).count()));
+    statement.bind(std::to_string(longest.count())).bind(std::to_string(longest_pause.count()));
+    statement.bind(std::to_string(std::min(longest, longest_wait.value_or(longest)).count()));
     return statement;
 }
 
 }  // namespace
 
-Statement enter(const Statements& statements, const CallBudget& budget, std::optional<milliseconds> longest_wait) {
+Statement enter(const Statements& statements, const base::CallBudget& budget,
+                std::optional<milliseconds> longest_wait) {
     return entering(statements.enter, budget, longest_wait);
 }
 
-Statement enter_old(const Statements& statements, const CallBudget& budget) {
+Statement enter_old(const Statements& statements, const base::CallBudget& budget) {
     return entering(statements.enter_old, budget, std::nullopt);
 }
 

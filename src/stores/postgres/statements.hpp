@@ -11,24 +11,28 @@ namespace holdfast::stores::postgres {
 struct Statements {
     explicit Statements(const Settings& settings);
 
-    /// The first of every transaction, behind BEGIN: how long and how durable, and whose store it is. The settings hold
-    /// for the transaction alone, so that a pooler may give the session to somebody else afterwards.
+    /// The first statement of every transaction after BEGIN: sets timeouts and durability, and reads the store's
+    /// identity. The settings hold for the transaction alone, so that a pooler may give the session to another client
+    /// afterwards.
     /// $1 ms for each statement, $2 ms between statements, $3 ms for each wait for a row. Answers: format, store_id,
     /// whether the store was used.
     RepeatedText enter;
     /// The same for a store whose format has no mark of its use; and for any other.
     RepeatedText enter_old;
-    /// $1 names, in byte order. Rows for locks that were never used, so that there is something to lock.
+    /// $1 names, in byte order. Inserts rows for locks that were never used, so that there is something to lock.
     RepeatedText place;
     /// $1 names. Answer the names of the rows that are locked now.
     RepeatedText lock_to_change;
     RepeatedText lock_to_look;
-    /// The same, without those that somebody else has locked.
+    /// The same, without rows that another transaction has locked.
     RepeatedText lock_to_change_if_free;
     RepeatedText lock_to_look_if_free;
+    /// $1 name, $2 lock_id. The same for a lock in whose queue that waiter has a place; otherwise nothing is locked.
+    RepeatedText lock_in_line;
+    RepeatedText lock_in_line_if_free;
     /// $1 the test's clock or NULL, $2 names, $3 how deep to look into their queues, $4 and $5 names and lock_ids of
     /// tickets that are wanted wherever they stand, $6 1 where somebody asks for the lock. Answers rows of several
-    /// kinds: see `view.cpp`.
+    /// kinds: see `read_view`.
     RepeatedText view;
 
     /// $1 to $15: see `LockRows`. Rows that are there and locked.
@@ -49,14 +53,18 @@ struct Statements {
     RepeatedText confirm;
     RepeatedText put_tickets;
     RepeatedText drop_tickets;  ///< $1 names, $2 lock_ids.
+    std::string clear_queues;   ///< $1 names. Drops all tickets of these locks.
+    /// $1 name. What is there of a lock that cannot be read: token, seq, lock_id and data of its row, the highest
+    /// number and token in its log, data of its newest and of its oldest event.
+    std::string traces;
     RepeatedText add_events;
-    /// $1 name, $2 and $3: the events behind the one go, up to the other. For one lock, so that the plan, which is
-    /// kept, can be no other than a range of the key.
+    /// $1 name, $2 and $3: removes the events after $2, up to $3. For one lock only, so that the plan, which is kept,
+    /// is always a range of the key.
     RepeatedText cut_events;
     RepeatedText wake;  ///< $1 channels, $2 payloads.
 
-    /// Notes that the store has had a lock, in the transaction that writes the first one. The last before COMMIT, since
-    /// all who write a first lock meet here.
+    /// Notes that the store has had a lock, in the transaction that writes the first one. The last statement before
+    /// COMMIT, since all transactions that write a first lock wait for each other here.
     RepeatedText mark_used;
 
     RepeatedText begin_change;
@@ -65,28 +73,29 @@ struct Statements {
     /// $1 clock or NULL, $2 first name, $3 end of names, $4 1 with free ones, $5 changed since or NULL, $6 limit or
     /// NULL.
     std::string list;
-    /// Answer from the newest or the oldest event on, as they are called.
+    /// Begin with the newest, or with the oldest event.
     struct Histories {
         std::string of_one;  ///< $1 name, $2 after seq, $3 since, $4 limit or NULL.
         std::string of_all;  ///< $1 since, $2 limit or NULL.
     };
     Histories newest;
     Histories oldest;
-    /// $1 clock or NULL, $2 name, $3 a ticket or NULL. Answers: seq, whether anybody may take the lock, whether the
-    /// ticket is in line, whether others are before it.
-    RepeatedText watch;
+    /// $1 clock or NULL, $2 names, $3 tickets or NULLs. Answers a row for each, in their order: seq, whether anybody
+    /// may take the lock, how long its lease lasts, whether the ticket is in the queue, how many live ones are ahead of
+    /// it, up to a few.
+    RepeatedText watches;
 };
 
-/// How long a session may do nothing inside a transaction before the server ends it. A client that is stopped there
-/// would block the locks that it was about to change.
+/// How long a session may do nothing inside a transaction before the server ends it. A client that is stopped inside a
+/// transaction would block the locks that it was about to change.
 inline constexpr std::chrono::milliseconds longest_pause{5000};
 
-/// BEGIN for reading one moment of everything.
+/// BEGIN for reads that all see the same moment.
 [[nodiscard]] Statement begin_look();
 /// No wait for a row takes longer than `longest_wait`, if that is given.
-[[nodiscard]] Statement enter(const Statements& statements, const CallBudget& budget,
+[[nodiscard]] Statement enter(const Statements& statements, const base::CallBudget& budget,
                               std::optional<std::chrono::milliseconds> longest_wait = std::nullopt);
-/// To read a store of any format that we know.
-[[nodiscard]] Statement enter_old(const Statements& statements, const CallBudget& budget);
+/// The same for a store of any format that we know.
+[[nodiscard]] Statement enter_old(const Statements& statements, const base::CallBudget& budget);
 
 }  // namespace holdfast::stores::postgres

@@ -1,87 +1,98 @@
 #pragma once
 
 #include "base/fd.hpp"
-#include "stores/postgres/connection.hpp"
+#include "stores/common/poll_ticks.hpp"
+#include "stores/common/wake_hub.hpp"
+#include "stores/postgres/optimistic.hpp"
 
-#include <condition_variable>
-#include <list>
+#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <stop_token>
+#include <span>
+#include <unordered_map>
+#include <vector>
 
 namespace holdfast::stores::postgres {
 
-/// Hears whose turn it is, on one connection for all who wait. Only a hint: behind a pooler, or without a
-/// connection, nobody is ever woken, and who waits has to look from time to time.
-///
-/// It has no thread. One of those who sleep watches the connection for all of them; when he leaves, he hands it on.
+/// Receives notifications, on one connection for all watches of a Store object. Only a hint: behind a pooler, or
+/// without a connection, it hears nothing, and the watches have to be polled.
 class Listener {
-    struct Sleeper {
-        std::string channel{};
-        bool heard = false;   ///< The call has come.
-        bool asleep = false;  ///< Waits, without watching the connection.
-        std::condition_variable_any called{};
-    };
-
 public:
-    explicit Listener(const Settings& settings);
-    Listener(const Listener&) = delete;
-    Listener& operator=(const Listener&) = delete;
-    ~Listener();
+    explicit Listener(const Settings& settings) : settings_(settings) {}
 
-    /// A place to sleep. What is said on the channel after it was taken is not missed.
-    class Place {
-    public:
-        Place(Listener& listener, std::list<Sleeper>::iterator sleeper) : listener_(listener), sleeper_(sleeper) {}
-        /// What was answered after it was taken, if it was asked on the way.
-        std::optional<Rows> seen{};
-        Place(const Place&) = delete;
-        Place& operator=(const Place&) = delete;
-        ~Place() { listener_.leave(sleeper_); }
+    void add(const HubWatch& watch);
+    /// Ends the LISTENs of removed watches. After the last watch nobody reads the connection, and unread notifications
+    /// would pile up in the server.
+    void remove(std::span<const HubWatch> watches);
 
-        /// Whether a wake-up can come at all.
-        [[nodiscard]] bool hears() const { return listener_.hears(sleeper_); }
-        /// True when called, false when the time is over or `stop` was requested.
-        [[nodiscard]] bool sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
-            return listener_.sleep(*sleeper_, time, stop);
-        }
+    /// A notification for this watch would be heard.
+    [[nodiscard]] bool hears(const Watch& watch) const;
 
-    private:
-        Listener& listener_;
-        std::list<Sleeper>::iterator sleeper_;
-    };
+    /// Listens for the watches that were added, if there are any, and then asks `question`, in the same round trip, so
+    /// that a change in between is seen or heard. The answer, if anything was sent and it succeeded.
+    ///
+    /// `asks_about_all`: `question` is about all watches.
+    [[nodiscard]] std::optional<Rows> listen_and_ask(const Statement& question, bool asks_about_all);
 
-    /// Somebody who waits for a call on `channel`; on no channel, for nothing but the time.
-    /// If the server has to be told, it is asked `question` in the same breath.
-    [[nodiscard]] std::unique_ptr<Place> enter(const std::string& channel, const Statement& question);
+    /// The socket to poll. -1: there is no connection.
+    [[nodiscard]] int socket() const { return connection_ ? connection_->socket() : -1; }
+    /// The notifications that have arrived, without waiting for more.
+    [[nodiscard]] Heard take_heard();
 
 private:
-    using Lock = std::unique_lock<std::mutex>;
-
-    void leave(std::list<Sleeper>::iterator sleeper);
-    [[nodiscard]] bool hears(std::list<Sleeper>::iterator sleeper);
-    [[nodiscard]] bool sleep(Sleeper& sleeper, std::chrono::milliseconds time, const std::stop_token& stop);
-    void borrow(Lock& lock);
-    void give_back();
-    [[nodiscard]] std::optional<Rows> listen(Lock& lock, const std::string& channel, const Statement& question);
-    void watch(Lock& lock, Boottime until);
-    void nudge() const;
+    void lose_connection();
 
     const Settings& settings_;
-    const base::Fd nudged_;  ///< Calls the one who watches the connection away from it.
+    std::unique_ptr<Connection> connection_{};
+    std::map<std::string, std::set<std::uint64_t>> channels_{};  ///< Which watches wait on a channel.
+    std::set<std::string> unheard_{};                            ///< Channels that the server has not been told of.
+    bool is_pooled_ = false;
+    bool was_interrupted_ = false;  ///< There was no connection for a while, so notifications may have been lost.
+    bool must_look_at_all_ = false;
+    Boottime next_attempt_{};  ///< Of connecting. In real time.
+};
 
-    std::mutex mutex_;
-    std::list<Sleeper> sleepers_{};             ///< Guarded by mutex_.
-    std::set<std::string> channels_{};          ///< Guarded by mutex_. What the connection listens to.
-    bool borrowed_ = false;                     ///< Guarded by mutex_. Somebody uses the connection.
-    int wanted_ = 0;                            ///< Guarded by mutex_. How many more want it at once.
-    std::condition_variable returned_{};        ///< With mutex_: the connection is free.
-    std::unique_ptr<Connection> connection_{};  ///< Of the one who borrowed it.
-    bool pooled_ = false;                       ///< Guarded by mutex_.
-    Boottime next_attempt_{};                   ///< Guarded by mutex_. In real time.
+/// PostgreSQL's source for the hub of a Store object.
+class WatchSource final : public WakeSource {
+public:
+    /// Asks the store, on any connection, in one round trip. Empty if nobody has created it.
+    using Ask = std::function<Result<std::optional<std::vector<Rows>>>(std::vector<Statement>)>;
+
+    /// The arguments must outlive this.
+    WatchSource(const Settings& settings, const Statements& statements, const Clock& clock, Optimistic& optimistic,
+                Ask ask);
+
+    void add(std::span<const HubWatch> watches) override;
+    void remove(std::span<const HubWatch> watches) override;
+    [[nodiscard]] std::vector<Sighting> look(std::span<const HubWatch> watches) override;
+    [[nodiscard]] Heard listen(std::chrono::milliseconds most) override;
+    void interrupt() override;
+
+private:
+    /// Looks at the watches at `indices`.
+    struct Some {
+        std::span<const HubWatch> watches;
+        std::vector<std::size_t> indices{};
+    };
+
+    [[nodiscard]] Result<std::vector<Position>> positions_of(std::span<const HubWatch> watches);
+    [[nodiscard]] std::chrono::milliseconds pause_of(const HubWatch& watch, const Position& position);
+    void fire(const Some& some, std::vector<Sighting>& seen);
+    void fire_with_ticket(std::span<const HubWatch> watches, std::span<const std::size_t> indices,
+                          std::vector<Sighting>& seen);
+    [[nodiscard]] Result<std::optional<HandedOn>> handed_on(const Watch& watch, const View& view, Boottime seen_from);
+
+    const Statements& statements_;
+    const Clock& clock_;
+    Optimistic& optimistic_;
+    const Ask ask_;
+    const base::Fd interrupted_;
+    const PollTicks ticks_{};
+    Listener listener_;
+    std::unordered_map<std::uint64_t, std::chrono::milliseconds> pauses_{};  ///< The last one of each watch.
+    std::set<std::uint64_t> notified_{};                                     ///< Watches that are not looked at yet.
 };
 
 }  // namespace holdfast::stores::postgres

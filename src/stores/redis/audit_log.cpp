@@ -39,4 +39,21 @@ Result<AuditLog::Events> AuditLog::around(std::uint64_t seq, std::size_t before,
     return around(seq, before, behind);
 }
 
+Result<void> add_log(Remote& remote, const LockName& name, Deadline deadline, Traces& traces) {
+    const std::string key = remote.keys().audit(name);
+    for (const auto& [place, event] : {std::pair("0", &traces.oldest), std::pair("-1", &traces.newest)}) {
+        const auto answer = remote.server().ask({"LRANGE", key, place, place}, deadline);
+        if (!answer) return std::unexpected(answer.error());
+        if (answer->value().size() == 0) return {};
+        const auto bytes = answer->value()[0].bytes();
+        event->emplace(bytes.begin(), bytes.end());
+    }
+    const auto length = remote.server().ask({"LLEN", key}, deadline);
+    if (!length) return std::unexpected(length.error());
+    // Numbers have no gaps, so the last one is known even if its event cannot be read.
+    const auto oldest = unsealed_event(*traces.oldest);
+    traces.seq = length->value().number().value_or(0) + (oldest ? oldest->seq - 1 : 0);
+    return {};
+}
+
 }  // namespace holdfast::stores::redis

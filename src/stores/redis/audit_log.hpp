@@ -9,7 +9,7 @@
 namespace holdfast::stores::redis {
 
 /// Reads the list of one lock's events, oldest first. At its end events are added and at its beginning they are pruned,
-/// both while it is read: what is found at a place is known by its number alone.
+/// both while it is read: so an event is identified by its number, not by its position in the list.
 class AuditLog {
 public:
     using Events = std::vector<AuditEvent>;
@@ -21,8 +21,8 @@ public:
     [[nodiscard]] Result<Events> oldest(std::size_t count) { return range("0", std::to_string(count - 1)); }
     [[nodiscard]] Result<Events> newest(std::size_t count) { return range("-" + std::to_string(count), "-1"); }
 
-    /// The event with the number `seq`, and up to so many on each side of it. Nothing if it is not there, and
-    /// everything if numbers are missing, which only damage can do.
+    /// The event with the number `seq`, and up to so many on each side of it. Empty if it is not in the list; the whole
+    /// list if numbers are missing, which only damage can cause.
     [[nodiscard]] Result<Events> around(std::uint64_t seq, std::size_t before, std::size_t behind);
 
 private:
@@ -34,5 +34,8 @@ private:
     const Deadline deadline_;
     std::optional<std::uint64_t> front_{};  ///< The number of the first event, when it was looked at last.
 };
+
+/// Adds to `traces` what the log of the lock shows, whatever can be read of it.
+[[nodiscard]] Result<void> add_log(Remote& remote, const LockName& name, Deadline deadline, Traces& traces);
 
 }  // namespace holdfast::stores::redis

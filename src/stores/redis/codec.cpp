@@ -9,7 +9,7 @@
 namespace holdfast::stores::redis {
 namespace {
 
-// In an answer.
+// Positions in an answer.
 constexpr std::size_t mark_place = 3;
 constexpr std::size_t locks_begin = 4;
 
@@ -32,11 +32,12 @@ void add(Command& command, const std::optional<Instant>& instant) {
         command.add("");
 }
 
-/// Of a value, before the record. A ticket that comes or goes changes nothing else in it. Not a count: after a restored
-/// backup the same count would come again, for another record.
+/// The random beginning of a value, before the record. It changes with every ticket that is added or removed, which
+/// changes nothing else in the value. Not a counter: after a restored backup the same number would come again, for
+/// another record.
 constexpr std::size_t version_size = 8;
 
-/// One is enough for all locks of a call.
+/// One version is enough for all locks of a call.
 std::string fresh_version() {
     const LockId id = LockId::random();
     return {reinterpret_cast<const char*>(id.bytes().data()), version_size};
@@ -57,19 +58,20 @@ private:
 };
 
 bool touches_queue(const Change& change, const Sight& sight) {
-    return sight.has_queue || !change.put.empty() || !change.dropped.empty() || change.next;
+    return sight.has_queue || !change.put.empty() || !change.dropped.empty() || change.next || change.lost_lease;
 }
 
-/// What the script is told of a change beside what it writes.
+/// The flags of a change for the script, beside the values to write.
 std::string outline_of(const Change& change, const Sight& sight) {
     const bool is_held = change.record && change.record->held.has_value();
     std::string outline;
-    for (const bool is : {change.record && sight.was_held && !is_held, !sight.was_held && is_held,
-                          change.is_new && change.record, change.record.has_value(), touches_queue(change, sight)})
+    for (const bool is :
+         {change.record && sight.was_held && !is_held, !sight.was_held && is_held, change.is_new && change.record,
+          change.record.has_value(), touches_queue(change, sight), change.clears_queue})
         outline += is ? '1' : '0';
     outline += std::to_string(change.events.size());
-    // Counted from the newest one, which the record knows: where somebody has shortened the list by hand, the same
-    // events stay. A cut always comes with an event that tells of it.
+    // Counted from the newest event, whose number is in the record, so that the right events stay even if the list was
+    // shortened by hand. A cut always comes with its own audit event.
     if (change.cut) outline.append(" ").append(std::to_string(change.events.front().seq - 1 - change.cut->through));
     return outline;
 }
@@ -92,11 +94,17 @@ void add_queue(Command& out, const Keys& keys, const Change& change, const Sight
     }
     add(out, sight.has_queue ? std::optional(now) : std::nullopt);
     out.add(change.next ? keys.turn(*change.next) : "");
+    out.add(change.lost_lease ? keys.turn(*change.lost_lease) : "");
+}
+
+std::unexpected<Error> lost(std::string message) {
+    return std::unexpected(
+        Error{.code = Errc::store_unavailable, .message = std::move(message), .store_is_lost = true});
 }
 
 constexpr int words_of_change = 4;
 
-/// What does not fit into the words that every lock has goes into `more`.
+/// Values beyond the fixed words of each lock go into `more`.
 void add_change(Command& out, Command& more, const Keys& keys, const Change& change, const std::string& value,
                 const Sight& sight, Instant now) {
     out.add(outline_of(change, sight));
@@ -119,7 +127,7 @@ std::vector<std::string> values_after(std::span<const Wanted> wanted, std::span<
     for (const Change& change : changes) {
         const std::string& before = sights[places.of(change)].value;
         std::string& value = values.emplace_back(version);
-        // Somebody may wait for a lock that was never held, because of others that exclude it.
+        // A lock that was never held can have waiters, because of locks that exclude it.
         if (change.record || before.empty())
             value += text_of(sealed(change.record.value_or(kernel::blank(change.name)), now));
         else
@@ -128,7 +136,7 @@ std::vector<std::string> values_after(std::span<const Wanted> wanted, std::span<
     return values;
 }
 
-ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted> wanted, const Writing& writing) {
+ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted> wanted, const PlannedWrite& planned) {
     ScriptCall call;
     for (const std::string& key : {keys.store(), keys.names(), keys.held(), keys.changed()}) call.add_key(key);
     for (const Wanted& lock : wanted) call.add_key(keys.lock(lock.name));
@@ -140,16 +148,16 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
     add(out, terms.window ? std::optional(terms.window->earliest) : std::nullopt);
     add(out, terms.window ? std::optional(terms.window->latest) : std::nullopt);
     out.add(wanted.size());
-    auto change = writing.changes.begin();
-    auto value = writing.values.begin();
+    auto change = planned.changes.begin();
+    auto value = planned.values.begin();
     Command more;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const bool is_changed = change != writing.changes.end() && change->name == wanted[i].name;
+        const bool is_changed = change != planned.changes.end() && change->name == wanted[i].name;
         out.add(wanted[i].name.text());
-        out.add(writing.sights.empty() ? "" : std::string_view(writing.sights[i].value));
+        out.add(planned.sights.empty() ? "" : std::string_view(planned.sights[i].value));
         out.add(to_read(wanted[i]));
         if (is_changed)
-            add_change(out, more, keys, *change++, *value++, writing.sights[i], writing.now);
+            add_change(out, more, keys, *change++, *value++, planned.sights[i], planned.now);
         else
             for (int word = 0; word < words_of_change; ++word) out.add("");
     }
@@ -160,19 +168,19 @@ ScriptCall call_for(const Keys& keys, const Terms& terms, std::span<const Wanted
 Result<Outline> outline_of(Value answer, const Address& address) {
     const std::string_view kind = answer[0].text();
     if (kind == "gone")
-        return fail(Errc::store_unavailable,
-                    fmt::format("the store in Redis at {} is gone; nothing was changed, and nobody can say who holds "
-                                "what. Restore it, or start everything that uses it again",
-                                address.place()));
+        return lost(
+            fmt::format("the store in Redis at {} is gone; nothing was changed, and nobody can say who holds "
+                        "what. Restore it, or start everything that uses it again",
+                        address.place()));
     if (kind == "other")
-        return fail(Errc::store_unavailable,
-                    fmt::format("the store in Redis at {} was replaced by another one; nothing was changed. Start "
-                                "everything that uses it again",
-                                address.place()));
+        return lost(
+            fmt::format("the store in Redis at {} was replaced by another one; nothing was changed. Start "
+                        "everything that uses it again",
+                        address.place()));
     if (kind == "format")
         return fail(Errc::format_unsupported,
-                    fmt::format("the store in Redis at {} has the format {}, and this version knows 1", address.place(),
-                                answer[1].text().substr(0, 20)));
+                    fmt::format("the store in Redis at {} has the format {}, and this version knows 1 and 2",
+                                address.place(), answer[1].text().substr(0, 20)));
     Outline outline;
     const auto time = answer[kind == "none" ? 1 : 2].number();
     if (time) outline.time = instant_of(*time);
@@ -213,6 +221,24 @@ Result<LockView> view_of(Value answer, std::size_t index, const LockName& name, 
     sight.was_held = view.record.held.has_value();
     sight.has_queue = *last_number > 0;
     return view;
+}
+
+Traces traces_of(Value answer, std::size_t index, Sight& sight) {
+    const Value found = answer[locks_begin + index];
+    Traces traces;
+    // Whether it was held is not known. What is not in an index can be taken out of it all the same.
+    sight = {.value = std::string(lost_value), .was_held = true, .has_queue = true};
+    if (!found[0].is_nil()) {
+        sight.value = found[0].text();
+        const auto value = found[0].bytes();
+        const auto record = value.subspan(std::min(version_size, value.size()));
+        traces.record.emplace(record.begin(), record.end());
+    }
+    for (std::size_t i = 0; i < found[3].size(); ++i) {
+        const auto ticket = found[3][i].bytes();
+        traces.tickets.emplace_back(ticket.begin(), ticket.end());
+    }
+    return traces;
 }
 
 }  // namespace holdfast::stores::redis

@@ -27,7 +27,7 @@ public:
         const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
         add(std::string_view(digits.data(), end));
     }
-    /// Puts all arguments of `other` behind those that are here.
+    /// Appends all arguments of `other`.
     void append(const Command& other) {
         body_ += other.body_;
         count_ += other.count_;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t longest_prefix = 64;
 
-/// Braces would change which part of a key Redis Cluster hashes, blanks and quotes would puzzle people.
+/// Braces would change which part of a key Redis Cluster hashes; blanks and quotes would confuse people.
 bool is_prefix(std::string_view text) {
     const auto fits = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

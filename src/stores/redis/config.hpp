@@ -10,7 +10,7 @@ namespace holdfast::stores::redis {
 
 enum class Tls { none, verified, unverified };
 
-/// What a URL says about the server and our place in it.
+/// The content of a URL: the server, and the store's place in it.
 struct Address {
     std::string host;
     std::uint16_t port = 6379;
@@ -19,16 +19,17 @@ struct Address {
     std::optional<std::string> password{};
     std::string prefix = "holdfast";
     Tls tls = Tls::none;
-    std::string tls_ca{};  ///< A file; empty for those that the system trusts.
+    std::string tls_ca{};  ///< A file of certificates; empty for those that the system trusts.
 
-    /// Takes this store's parameters. Refused with `usage`, without repeating what could be a password.
+    /// Takes this store's parameters from `url`. Refused with `usage`; the message repeats nothing that could be a
+    /// password.
     [[nodiscard]] static Result<Address> of(base::Url& url);
 
     /// `host:port`, for people.
     [[nodiscard]] std::string place() const;
-    /// The server is this host, which nobody can listen in on.
+    /// The server is on this host, so nobody can listen in.
     [[nodiscard]] bool is_loopback() const;
-    /// `text` of somebody else, without the password.
+    /// A text from the server or a library, with the password removed.
     [[nodiscard]] std::string scrubbed(std::string text) const;
 };
 

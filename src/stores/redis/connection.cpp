@@ -17,7 +17,7 @@ struct Refusal {
     std::string_view meaning;
 };
 
-/// Redis gives these before the first write of a script, or instead of it: nothing was changed.
+/// Redis returns these errors before the first write of a script, so nothing was changed.
 constexpr std::array refusals{
     Refusal{"OOM", Errc::store_unavailable, "has no memory left"},
     Refusal{"LOADING", Errc::store_unavailable, "is still reading its data"},
@@ -59,7 +59,7 @@ std::optional<Error> known_refusal(const Address& address, std::string_view text
 
 Error refusal(const Address& address, std::string_view text) {
     if (auto known = known_refusal(address, text)) return std::move(*known);
-    // Up to Redis 7.0 a script is told of a missing right without the code.
+    // Up to Redis 7.0 the error of a script that lacks a right has no code.
     const bool is_denied = text.find("can't run this command") != std::string_view::npos;
     const Errc code = is_denied                 ? Errc::denied
                       : says(text, "WRONGTYPE") ? Errc::format_unsupported
@@ -72,7 +72,7 @@ Connection::Connection(Stream stream) : stream_(std::move(stream)), reader_(redi
     if (!reader_) throw std::bad_alloc();
 }
 
-Result<std::unique_ptr<Connection>> Connection::open(const Address& address, const CallBudget& budget) {
+Result<std::unique_ptr<Connection>> Connection::open(const Address& address, const base::CallBudget& budget) {
     auto stream = Stream::open(address, budget);
     if (!stream) return std::unexpected(stream.error());
     std::unique_ptr<Connection> connection(new Connection(std::move(*stream)));
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const Address& address, con
     return connection;
 }
 
-Result<void> Connection::introduce(const Address& address, const CallBudget& budget) {
+Result<void> Connection::introduce(const Address& address, const base::CallBudget& budget) {
     std::vector<Command> commands;
     if (address.user) commands.push_back({"AUTH", *address.user, *address.password});
     if (!address.user && address.password) commands.push_back({"AUTH", *address.password});
@@ -92,9 +92,7 @@ Result<void> Connection::introduce(const Address& address, const CallBudget& bud
                     fmt::format("Redis at {} is not reached: {}", address.place(), answers.error().why));
     for (const Message& answer : *answers)
         if (answer.value().is_error()) return std::unexpected(refusal(address, answer.value().text()));
-    if (answers->back().value().text().find("role:master") == std::string_view::npos)
-        return fail(Errc::store_unavailable,
-                    fmt::format("Redis at {} is a replica, and only its master can be used", address.place()));
+    is_replica_ = answers->back().value().text().find("role:master") == std::string_view::npos;
     return {};
 }
 
@@ -118,7 +116,7 @@ std::expected<std::optional<Message>, std::string> Connection::receive_now() {
     }
 }
 
-std::expected<Message, std::string> Connection::receive(const CallBudget& budget) {
+std::expected<Message, std::string> Connection::receive(const base::CallBudget& budget) {
     std::array<char, buffer_size> buffer;
     while (true) {
         auto message = next();
@@ -130,18 +128,18 @@ std::expected<Message, std::string> Connection::receive(const CallBudget& budget
     }
 }
 
-std::expected<void, std::string> Connection::send(const Command& command, const CallBudget& budget) {
+std::expected<void, std::string> Connection::send(const Command& command, const base::CallBudget& budget) {
     std::string bytes;
     command.write_to(bytes);
     return stream_.write(bytes, budget);
 }
 
 std::expected<std::vector<Message>, ExchangeError> Connection::exchange(std::span<const Command> commands,
-                                                                        const CallBudget& budget) {
+                                                                        const base::CallBudget& budget) {
     std::string bytes;
     for (const Command& command : commands) command.write_to(bytes);
-    // A server acts on a command when it has all of it, so a write that stopped short had no effect, if there is
-    // only one. Several at once are for reading.
+    // A server runs a command when it has received all of it, so one command that was cut off had no effect. Several
+    // commands at once only read.
     is_usable_ = false;
     if (auto sent = stream_.write(bytes, budget); !sent) return std::unexpected(ExchangeError{false, sent.error()});
     std::vector<Message> answers;

@@ -1,5 +1,6 @@
 #include "stores/redis/grade.hpp"
 
+#include "base/real_clock.hpp"
 #include "stores/redis/rights.hpp"
 #include "values/text.hpp"
 
@@ -40,7 +41,7 @@ private:
     std::map<std::string, std::string, std::less<>> facts_{};
 };
 
-/// Notes a check, and what it means for the grade if it fails.
+/// Adds a finding, and its effect on the grade if the check fails.
 void judge(ServerGrading& grading, Finding finding, Grade at_best) {
     if (!finding.ok) grading.lower(at_best, finding.detail);
     grading.findings.push_back(std::move(finding));
@@ -83,7 +84,7 @@ void judge_copies(ServerGrading& grading, const Facts& facts) {
           Grade::b);
 }
 
-/// Full: nothing that needs memory is accepted, and nothing of others may be evicted for it.
+/// At its memory limit the server must refuse writes and not evict keys.
 Finding memory_of(const Facts& facts) {
     constexpr double mebi = 1024.0 * 1024.0;
     const double used = std::strtod(facts["used_memory"].c_str(), nullptr);
@@ -126,7 +127,7 @@ Finding clock_of(Value time) {
     const auto microseconds = time[1].number();
     if (!seconds || !microseconds) return {"clock", false, "Redis does not tell the time"};
     const milliseconds theirs{static_cast<std::int64_t>(*seconds * 1000 + *microseconds / 1000)};
-    const milliseconds difference = theirs - host_clock().wall().time_since_epoch();
+    const milliseconds difference = theirs - base::real_clock().wall().time_since_epoch();
     const bool near = difference < most_difference && difference > -most_difference;
     // Not part of the grade: the server's clock alone judges.
     return {"clock", near, fmt::format("{} ms from this host's", difference.count())};
@@ -149,7 +150,7 @@ Error lacking(const Address& address, const std::vector<std::string>& missing_ri
 }
 
 Finding examine_writing(Server& server, const Keys& keys, Deadline deadline) {
-    // Only what is there already would be changed (XX), and no lock has an empty name.
+    // XX changes only an existing key, and no lock has an empty name, so nothing changes.
     const auto answer = server.ask({"ZADD", keys.held(), "XX", "0", ""}, deadline);
     return {"writes", answer.has_value(), answer ? "accepted" : answer.error().message};
 }

@@ -6,7 +6,7 @@
 
 namespace holdfast::stores::redis {
 
-/// What a server says of itself, and what follows for the promise.
+/// A server's facts, and the grade that follows from them.
 struct ServerGrading : base::Grading {
     std::vector<Finding> findings{};
     std::vector<std::string> missing_rights{};  ///< Commands that every change needs.
@@ -15,10 +15,10 @@ struct ServerGrading : base::Grading {
 /// Asks the server. Refused with `store_unsafe` where no grant could be kept at all.
 [[nodiscard]] Result<ServerGrading> grading_of(Server& server, const Keys& keys, Deadline deadline);
 
-/// Nothing may be changed without all of them.
+/// The commands that a change needs. Without all of them nothing may be changed.
 [[nodiscard]] Error lacking(const Address& address, const std::vector<std::string>& missing_rights);
 
-/// Whether the server would take a change now: sends it one that changes nothing.
+/// Sends a write that changes nothing, to see whether the server would accept a change now.
 [[nodiscard]] Finding examine_writing(Server& server, const Keys& keys, Deadline deadline);
 
 /// `Redis 7.0.15`, `Valkey 8.0.1`: what INFO says of the program. Valkey also gives the version of Redis whose

@@ -1,11 +1,11 @@
 #include "stores/redis/history.hpp"
 
+#include "stores/common/query.hpp"
 #include "stores/redis/audit_log.hpp"
 #include "stores/redis/read.hpp"
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 namespace holdfast::stores::redis {
 namespace {
@@ -14,14 +14,6 @@ using Events = AuditLog::Events;
 
 /// How many are asked for at once: Redis serves nobody else meanwhile.
 constexpr std::size_t events_at_once = 512;
-
-bool older(const AuditEvent& a, const AuditEvent& b) {
-    return std::tie(a.at, a.name, a.seq) < std::tie(b.at, b.name, b.seq);
-}
-
-void keep_oldest(Events& events, std::size_t limit) {
-    if (events.size() > limit) events.erase(events.begin() + static_cast<std::ptrdiff_t>(limit), events.end());
-}
 
 std::size_t size_of_page(const HistoryQuery& query, const Events& found) {
     return std::min(events_at_once, query.limit.value_or(events_at_once + found.size()) - found.size());
@@ -41,7 +33,7 @@ Result<Events> newest_of(AuditLog& log, const HistoryQuery& query) {
         auto page = reached ? log.around(*reached, asked, 0) : log.newest(asked);
         if (!page) return page;
         if (reached) std::erase_if(*page, [&](const AuditEvent& event) { return event.seq >= *reached; });
-        // What is not there was pruned meanwhile, and all that is older with it.
+        // An event that is missing was pruned meanwhile, together with all older ones.
         if (page->empty()) break;
         reached = page->front().seq;
         bool all_older = query.since.has_value();
@@ -66,7 +58,7 @@ Result<Events> oldest_of(AuditLog& log, const HistoryQuery& query) {
         Result<Events> page{};
         if (reached > 0) page = log.around(reached, 0, size);
         if (page && page->empty()) {
-            // It was pruned, perhaps just now: then there would be a gap behind what was found before.
+            // It was pruned, perhaps just now: then there would be a gap after the events that were found before.
             found.clear();
             page = log.oldest(size);
         }
@@ -76,7 +68,7 @@ Result<Events> oldest_of(AuditLog& log, const HistoryQuery& query) {
         if (!page->empty()) reached = page->back().seq;
         std::ranges::move(*page, std::back_inserter(found));
     }
-    keep_oldest(found, *query.limit);
+    cut_to_limit(found, query);
     return found;
 }
 
@@ -85,11 +77,11 @@ Result<Events> events_of(Remote& remote, const HistoryQuery& query, Deadline dea
     AuditLog log(remote, *query.name, deadline);
     if (query.which == HistoryQuery::Which::newest || !query.limit) return newest_of(log, query);
     if (!query.since) return oldest_of(log, query);
-    // Where the first of them is can only be found from the end.
+    // The first of them can only be found from the end.
     HistoryQuery all = query;
     all.limit.reset();
     auto found = newest_of(log, all);
-    if (found) keep_oldest(*found, *query.limit);
+    if (found) cut_to_limit(*found, query);
     return found;
 }
 
@@ -116,16 +108,12 @@ Result<Events> events_of_all(Remote& remote, const HistoryQuery& query, Deadline
             if (!events) return events;
             std::ranges::move(*events, std::back_inserter(found));
             if (!query.limit || found.size() < *query.limit) continue;
-            std::ranges::sort(found, older);
-            if (query.which == HistoryQuery::Which::oldest) {
-                keep_oldest(found, *query.limit);
-            } else {
-                found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(*query.limit));
-                since = found.front().at;
-            }
+            sort_by_time(found);
+            cut_to_limit(found, query);
+            if (query.which == HistoryQuery::Which::newest) since = found.front().at;
         }
     }
-    std::ranges::sort(found, older);
+    sort_by_time(found);
     return found;
 }
 

@@ -6,11 +6,11 @@
 
 namespace holdfast::stores::redis {
 
-/// How our keys are called. The braces make Redis Cluster keep all of them on one node, as a script needs it.
-/// No key ever has a time to live: only keys without one are safe from eviction.
+/// The names of our keys. The braces make Redis Cluster keep all of them on one node, which a script needs. No key ever
+/// has a time to live: only keys without one are safe from eviction.
 ///
-/// The keys of a lock's queue are known to locks.lua alone: `queue:NAME` and `alive:NAME`, sorted sets of ticket ids by
-/// their number and by the time when they run out, and `tickets:NAME`, a hash.
+/// Only locks.lua uses the keys of a lock's queue: `queue:NAME` and `alive:NAME`, sorted sets of ticket ids by their
+/// number and by the time when they run out, and `tickets:NAME`, a hash.
 class Keys {
 public:
     explicit Keys(const std::string& prefix) : root_("{" + prefix + "}:") {}
@@ -22,14 +22,15 @@ public:
     [[nodiscard]] std::string held() const { return root_ + "held"; }
     [[nodiscard]] std::string changed() const { return root_ + "changed"; }
 
-    /// A string: a version, which is another one after every change, and the record. Also the channel on which its
-    /// changes are announced.
+    /// A string: a version, which every change replaces, and the record. Also the channel on which changes are
+    /// announced.
     [[nodiscard]] std::string lock(const LockName& name) const { return root_ + "lock:" + name.text(); }
     /// A list of events, oldest first.
     [[nodiscard]] std::string audit(const LockName& name) const { return root_ + "audit:" + name.text(); }
 
-    /// The channel on which the owner of a ticket hears that its turn may have come.
-    [[nodiscard]] std::string turn(const LockId& ticket) const { return root_ + "turn:" + ticket.text(); }
+    /// The channel that tells the owner of a ticket that its turn may have come, and the holder of a lease that
+    /// somebody has ended it.
+    [[nodiscard]] std::string turn(const LockId& called) const { return root_ + "turn:" + called.text(); }
 
 private:
     std::string root_;

@@ -4,15 +4,16 @@
 -- and every argument costs, so the keys of a queue, which most locks do not have, are made here.
 --
 -- KEYS   store, names, held, changed; then all locks, all audits
--- ARGV   store_id ('' while unknown), store_id to create ('' to create nothing), clock of a test ('' in production),
+-- ARGV   store_id ('' while unknown), store_id to create ('' to create and upgrade nothing), clock of a test ('' in production),
 --        earliest and latest TIME in ms at which to write ('' to only look), number of locks;
 --        for each lock: name; value that it must have ('' if it was never used, '*' if it cannot be read and nothing
---        will be written to it); how many tickets to read and the ids of further ones; what changes: '' for nothing, or
---        five digits 0 or 1 (is freed, is taken, is new, has another record, has a queue) and the number of events,
+--        will be written to it, '-' if it must have none although it was used); how many tickets to read and the ids of further ones; what changes: '' for nothing, or
+--        six digits 0 or 1 (is freed, is taken, is new, has another record, has a queue, loses all of its queue) and
+--        the number of events,
 --        and if old events are cut: a space and how many of those that are there stay, the newest ones;
 --        value, time of its newest event and first event to write;
 --        for each lock that has more to write: further events; and if it has a queue: number of tickets to drop, ids,
---        number of tickets to put, for each id, number, end, value; until when to sweep, whom to wake.
+--        number of tickets to put, for each id, number, end, value; until when to sweep, two channels of those to wake.
 --
 -- Answers {'seen', store_id, TIME in ms, '1' if the store has had a lock or '', locks...}, {'done', store_id, TIME in
 -- ms}, or why not: {'none', TIME in ms}, {'gone'}, {'other', store_id}, {'format', number}.
@@ -43,13 +44,18 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = string.format('%.0f', now)
 
 local store = redis.call('HMGET', KEYS[1], 'format', 'store_id', 'used')
-if store[1] and store[1] ~= '1' then return {'format', store[1]} end
+local our_format, old_format = '2', '1'
+if store[1] and store[1] ~= our_format and store[1] ~= old_format then return {'format', store[1]} end
 if known ~= '' and not store[2] then return {'gone'} end
 if known ~= '' and store[2] ~= known then return {'other', store[2]} end
 if not store[2] then
   if proposed == '' then return {'none', now_text} end
-  redis.call('HSET', KEYS[1], 'format', '1', 'store_id', proposed)
+  redis.call('HSET', KEYS[1], 'format', our_format, 'store_id', proposed)
   store[2] = proposed
+end
+-- Whoever changes something may write events that older programs cannot read. From here on they are refused.
+if store[1] == old_format and (proposed ~= '' or earliest ~= '') then
+  redis.call('HSET', KEYS[1], 'format', our_format)
 end
 
 -- False also for a key of another kind.
@@ -89,6 +95,7 @@ local function may_write()
       size = size + 1
       unused[size] = i
     end
+    if wanted == '-' then wanted = '' end
     if wanted ~= '*' and (values[i] or '') ~= wanted then return false end
   end
   return were_never_used(unused)
@@ -128,7 +135,7 @@ if not may_write() then
   local function read(i)
     local queue, alive = keys_of_queue(i)
     local size = redis.pcall('ZCARD', queue)
-    if type(size) == 'table' then return {} end
+    if type(size) == 'table' then return {values[i]} end
     if not values[i] and not were_never_used({i}) then return {} end
     if size == 0 then return {values[i], 0, '0', {}} end
     local waiters = redis.call('ZCOUNT', alive, '(' .. string.format('%.0f', live_after), '+inf')
@@ -144,7 +151,7 @@ end
 -- From here on nothing may fail half way: Redis takes nothing back. So what can find a key of the wrong kind comes
 -- first, and the values, which fit any key, last. Without memory the first write fails, and nothing was changed; unless
 -- that is an LTRIM or a ZREM, so a lock can always be released, and a full server be pruned.
-local freed, taken, new, changed, new_values, further_events, next_ones = {}, {}, {}, {}, {}, {}, {}
+local freed, taken, new, changed, new_values, further_events, called = {}, {}, {}, {}, {}, {}, {}
 local cut = {}
 
 -- Most changes of a batch are alike.
@@ -153,10 +160,10 @@ local function outline_of(i)
   local what = ARGV[7 * i + 3]
   if outlines[what] == nil then
     local yes = string.byte('1')
-    local a, b, c, d, e = string.byte(what, 1, 5)
-    local events, stay = string.match(what, '(%d+) ?(%d*)', 6)
+    local a, b, c, d, e, f = string.byte(what, 1, 6)
+    local events, stay = string.match(what, '(%d+) ?(%d*)', 7)
     outlines[what] = {is_freed = a == yes, is_taken = b == yes, is_new = c == yes, has_record = d == yes,
-                      has_queue = e == yes, events = tonumber(events), stay = stay ~= '' and stay}
+                      has_queue = e == yes, loses_queue = f == yes, events = tonumber(events), stay = stay ~= '' and stay}
   end
   return outlines[what]
 end
@@ -204,6 +211,14 @@ for n = 1, #cut, 2 do
   if done.err then return done end
 end
 
+-- The right that only a repair needs. What else is left of the queue, of whatever kind, means nothing.
+for i = 1, count do
+  if outline_of(i) and outline_of(i).loses_queue then
+    local done = redis.pcall('DEL', keys_of_queue(i))
+    if type(done) == 'table' and done.err then return done end
+  end
+end
+
 for from, to in slice, #freed, 0 do redis.call('ZREM', KEYS[3], unpack(freed, from, to)) end
 for from, to in slice, #taken, 0 do redis.call('ZADD', KEYS[3], unpack(taken, from, to)) end
 for from, to in slice, #changed, 0 do redis.call('ZADD', KEYS[4], unpack(changed, from, to)) end
@@ -225,8 +240,9 @@ if #ARGV > 7 * count + 6 then
     for n = 1, tonumber(take()) do dropped[n] = take() end
     for n = 1, tonumber(take()) do put[n] = {id = take(), number = take(), ends = take(), value = take()} end
     local sweep_until = take()
-    next_ones[i] = take()
-    -- Who no longer waits stands in nobody's way, and goes a few at a time.
+    called[#called + 1] = take()
+    called[#called + 1] = take()
+    -- Tickets that have run out block nobody, and are removed a few at a time.
     if sweep_until ~= '' then
       for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', sweep_until, 'LIMIT', 0, 100)) do
         dropped[#dropped + 1] = id
@@ -266,15 +282,16 @@ for i = 1, count do
 end
 for from, to in slice, #new_values, 0 do redis.call('MSET', unpack(new_values, from, to)) end
 
--- Hints: who may not publish goes without. Mostly nobody listens, which is told of many locks at once.
+-- Announcements are hints: a user that may not publish goes without. Mostly nobody listens, and one command tells that of
+-- many locks.
 for from, to in slice, count, 0 do
-  local ears = count > 1 and redis.pcall('PUBSUB', 'NUMSUB', unpack(KEYS, lock_key + from, lock_key + to))
+  local listeners = count > 1 and redis.pcall('PUBSUB', 'NUMSUB', unpack(KEYS, lock_key + from, lock_key + to))
   for i = from, to do
-    local is_heard = not ears or ears.err or ears[2 * (i - from + 1)] > 0
+    local is_heard = not listeners or listeners.err or listeners[2 * (i - from + 1)] > 0
     if is_heard and outline_of(i) and outline_of(i).has_record then redis.pcall('PUBLISH', KEYS[lock_key + i], '') end
   end
 end
-for _, channel in pairs(next_ones) do
+for _, channel in ipairs(called) do
   if channel ~= '' then redis.pcall('PUBLISH', channel, '') end
 end
 return {'done', store[2], now_text}

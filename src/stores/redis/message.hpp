@@ -18,7 +18,7 @@ public:
 
     [[nodiscard]] bool is_error() const { return reply_ != nullptr && reply_->type == REDIS_REPLY_ERROR; }
     [[nodiscard]] bool is_nil() const { return reply_ == nullptr || reply_->type == REDIS_REPLY_NIL; }
-    /// Empty for what is no text.
+    /// Empty if it is no text.
     [[nodiscard]] std::string_view text() const {
         if (reply_ == nullptr || reply_->str == nullptr) return {};
         return {reply_->str, static_cast<std::size_t>(reply_->len)};
@@ -27,7 +27,7 @@ public:
         const std::string_view view = text();
         return {reinterpret_cast<const std::uint8_t*>(view.data()), view.size()};
     }
-    /// Of an integer, or of text that is one.
+    /// The value of an integer, or of a text that is one.
     [[nodiscard]] std::optional<std::uint64_t> number() const {
         if (reply_ == nullptr) return std::nullopt;
         if (reply_->type == REDIS_REPLY_INTEGER)
@@ -38,7 +38,7 @@ public:
         if (view.empty() || read.ec != std::errc{} || read.ptr != view.data() + view.size()) return std::nullopt;
         return value;
     }
-    /// Zero for what is no list.
+    /// Zero if it is no list.
     [[nodiscard]] std::size_t size() const {
         return reply_ != nullptr && reply_->type == REDIS_REPLY_ARRAY ? static_cast<std::size_t>(reply_->elements) : 0;
     }

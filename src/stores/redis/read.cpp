@@ -1,5 +1,7 @@
 #include "stores/redis/read.hpp"
 
+#include "stores/common/query.hpp"
+
 #include <algorithm>
 
 namespace holdfast::stores::redis {
@@ -18,13 +20,7 @@ Result<std::vector<LockName>> names_in(Value list) {
 
 namespace {
 
-bool shows(const ListQuery& query, const kernel::Record& record) {
-    if (!record.name.text().starts_with(query.prefix)) return false;
-    if (!query.with_free && !record.held) return false;
-    return !query.changed_since || record.changed_at >= *query.changed_since;
-}
-
-/// How many are asked for at once, to complete what was found.
+/// The size of the next page.
 std::size_t size_of_page(const ListQuery& query, const std::vector<LockStatus>& found) {
     return query.limit ? std::min(locks_at_once, *query.limit - found.size()) : locks_at_once;
 }
@@ -42,15 +38,20 @@ Result<void> add_statuses(Remote& remote, std::span<const LockName> names, const
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             Sight sight;
             const auto view = view_of(looked->answer.value(), i, wanted[i].name, looked->now, sight);
+            if (!view && query.with_unreadable && view.error().code == Errc::record_corrupt) {
+                if (wanted[i].name.text().starts_with(query.prefix))
+                    found.push_back(kernel::unreadable_status(wanted[i].name, looked->now));
+                continue;
+            }
             if (!view) return std::unexpected(view.error());
-            if (view->record.seq > 0 && shows(query, view->record))
+            if (view->record.seq > 0 && is_selected(query, view->record))
                 found.push_back(kernel::status_of(view->record, view->waiters, looked->now));
         }
     }
     return {};
 }
 
-/// By pages, each beginning behind the last name of the one before.
+/// By pages, each beginning after the last name of the one before.
 Result<std::vector<LockStatus>> list_by_name(Remote& remote, const ListQuery& query, Deadline deadline) {
     const std::string key = query.with_free ? remote.keys().names() : remote.keys().held();
     // No name has this byte, so all names with the prefix are below it.

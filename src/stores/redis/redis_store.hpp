@@ -12,7 +12,7 @@ namespace holdfast::stores {
 /// `store_unavailable`, a wrong password `denied`. The parameters are in docs/reference/stores.md.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_redis_store(base::Url url, const Clock& clock);
 
-/// What the server runs: the script.
+/// The script that the server runs.
 [[nodiscard]] std::string_view redis_schema();
 
 }  // namespace holdfast::stores

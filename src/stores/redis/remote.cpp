@@ -1,5 +1,7 @@
 #include "stores/redis/remote.hpp"
 
+#include "base/real_clock.hpp"
+
 namespace holdfast::stores::redis {
 
 Remote::Remote(Address address, const Clock& clock)
@@ -11,13 +13,13 @@ std::optional<StoreId> Remote::store_id() const {
 }
 
 Result<Looked> Remote::run(const ScriptCall& call, Effect effect, Deadline deadline) {
-    // Real time, whatever clock judges: it is compared with that of the server.
-    const Boottime sent = host_clock().boottime();
+    // Real time, also under a test's clock: it is compared with the server's clock.
+    const Boottime sent = base::real_clock().boottime();
     auto answer = run_script(server_, call, effect, deadline);
     if (!answer) return std::unexpected(answer.error());
     auto outline = outline_of(answer->value(), server_.address());
     if (!outline) return std::unexpected(outline.error());
-    server_clock_.saw(outline->time, sent, host_clock().boottime());
+    server_clock_.saw(outline->time, sent, base::real_clock().boottime());
     if (outline->store_id) {
         const std::scoped_lock lock(mutex_);
         if (!store_id_) store_id_ = outline->store_id;
@@ -29,15 +31,15 @@ Result<Looked> Remote::run(const ScriptCall& call, Effect effect, Deadline deadl
 
 Result<Looked> Remote::look(std::span<const Wanted> wanted, IfMissing missing, Deadline deadline) {
     Terms terms{.known = store_id(), .judged = clock_.judges()};
-    // One that was there and is gone is not created again: its locks may be held.
-    if (missing == IfMissing::create && !terms.known) terms.proposed = StoreId::random();
+    // A store that existed and is gone is not created again: its locks may be held.
+    if (missing == IfMissing::create) terms.proposed = terms.known ? terms.known : StoreId::random();
     return run(call_for(keys_, terms, wanted), Effect::none, deadline);
 }
 
-Result<Looked> Remote::commit(std::span<const Wanted> wanted, const Writing& writing, const Window& window,
+Result<Looked> Remote::commit(std::span<const Wanted> wanted, const PlannedWrite& planned, const Window& window,
                               Deadline deadline) {
     const Terms terms{.known = store_id(), .judged = clock_.judges(), .window = window};
-    return run(call_for(keys_, terms, wanted, writing), Effect::changes, deadline);
+    return run(call_for(keys_, terms, wanted, planned), Effect::changes, deadline);
 }
 
 Result<std::optional<Instant>> Remote::confirm(Deadline deadline) {

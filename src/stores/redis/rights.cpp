@@ -3,8 +3,8 @@
 namespace holdfast::stores::redis {
 namespace {
 
-/// Changes nothing. Arguments are those that the commands have in locks.lua, because the right to a key is asked for,
-/// too. LTRIM, which only pruning needs, and the hints are left out: they may be missing.
+/// Changes nothing. The arguments are those in locks.lua, because rights to keys are checked, too. LTRIM, which only
+/// pruning needs, and the announcements are left out: their rights may be missing.
 constexpr std::string_view question = R"lua(
 local may = rawget(redis, 'acl_check_cmd')
 if not may then return false end

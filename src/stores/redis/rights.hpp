@@ -10,11 +10,11 @@
 
 namespace holdfast::stores::redis {
 
-/// Asks the server which of the commands of locks.lua this user may not run on the store's keys. A script that meets
-/// such a one goes no further, and what it wrote before stays: a lock would be left half changed.
+/// Asks the server which of the commands of locks.lua this user may not run on the store's keys. A script stops at such
+/// a command and keeps its earlier writes, so a lock would be left half changed.
 [[nodiscard]] Command ask_rights(const Keys& keys);
 
-/// Their names. Nothing if the server cannot tell, which Redis can since 7.0.
+/// The names of these commands. Empty if the server cannot tell; Redis can since 7.0.
 [[nodiscard]] std::optional<std::vector<std::string>> missing_rights(Value answer);
 
 }  // namespace holdfast::stores::redis

@@ -9,7 +9,7 @@
 namespace holdfast::stores::redis {
 namespace {
 
-/// The name by which Redis remembers the script.
+/// The hash by which Redis finds the script.
 const std::string& script_name() {
     static const std::string name = [] {
         std::array<std::uint8_t, 20> digest{};

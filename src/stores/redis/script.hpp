@@ -4,7 +4,7 @@
 
 namespace holdfast::stores::redis {
 
-/// What one run of the script is given.
+/// The keys and arguments of one run of the script.
 struct ScriptCall {
     std::uint64_t key_count = 0;
     Command keys{};
@@ -16,8 +16,8 @@ struct ScriptCall {
     }
 };
 
-/// Runs locks.lua; the server knows it by its hash, or is given its text once more. An error that the script
-/// met is an error here.
+/// Runs locks.lua by its hash, and sends its text if the server does not have it. An error inside the script is an
+/// error here.
 [[nodiscard]] Result<Message> run_script(Server& server, const ScriptCall& call, Effect effect, Deadline deadline);
 
 }  // namespace holdfast::stores::redis

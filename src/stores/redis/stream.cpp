@@ -19,8 +19,8 @@ using Count = std::expected<std::size_t, std::string>;
 constexpr std::string_view too_late = "it does not answer in time";
 constexpr std::size_t buffer_size = std::size_t{16} << 10U;
 
-/// Empty when the socket is ready, or has failed and will say how.
-Sent await(int fd, short what, const CallBudget& budget) {
+/// Empty when the socket is ready, or has failed: the next call on it returns the error.
+Sent await(int fd, short what, const base::CallBudget& budget) {
     pollfd waiting{fd, what, 0};
     while (true) {
         const int ready = poll(&waiting, 1, budget.left_ms());
@@ -44,7 +44,7 @@ Result<Addresses> resolve(const Address& address) {
     return Addresses(found, freeaddrinfo);
 }
 
-std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const CallBudget& budget) {
+std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const base::CallBudget& budget) {
     base::Fd fd(socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, where.ai_protocol));
     if (!fd) return std::unexpected(base::os_message(errno));
     if (connect(fd.get(), where.ai_addr, where.ai_addrlen) != 0) {
@@ -59,7 +59,8 @@ std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const Cal
         setsockopt(fd.get(), level, option, &value, sizeof value);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
-    // A server that vanished without a word is noticed in about ten seconds, also by who only listens.
+    // A server that is gone without closing the connection is noticed within about ten seconds, also by a thread that
+    // only listens.
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
     set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
     set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
@@ -69,7 +70,7 @@ std::expected<base::Fd, std::string> connect_to(const addrinfo& where, const Cal
 
 }  // namespace
 
-Result<Stream> Stream::open(const Address& address, const CallBudget& budget) {
+Result<Stream> Stream::open(const Address& address, const base::CallBudget& budget) {
     auto found = resolve(address);
     if (!found) return std::unexpected(found.error());
     std::string why = "it has no address";
@@ -92,11 +93,11 @@ Result<Stream> Stream::open(const Address& address, const CallBudget& budget) {
     return fail(Errc::store_unavailable, "Redis at " + address.place() + " is not reached: " + why);
 }
 
-Sent Stream::shake_hands(const CallBudget& budget) {
+Sent Stream::shake_hands(const base::CallBudget& budget) {
     std::array<char, buffer_size> buffer;
     while (true) {
         const auto need = tls_->shake_hands();
-        // Also after a refusal: the server is told why.
+        // Also after a refusal, to send the alert that tells the server why.
         if (auto sent = send_all(tls_->take_output(), budget); !sent && need) return sent;
         if (!need) return std::unexpected(need.error());
         if (*need == TlsSession::Need::nothing) return {};
@@ -108,7 +109,7 @@ Sent Stream::shake_hands(const CallBudget& budget) {
     }
 }
 
-Sent Stream::send_all(std::string_view bytes, const CallBudget& budget) const {
+Sent Stream::send_all(std::string_view bytes, const base::CallBudget& budget) const {
     while (!bytes.empty()) {
         const ssize_t count = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (count >= 0) {
@@ -133,7 +134,7 @@ Count Stream::receive(std::span<char> into) const {
     }
 }
 
-Sent Stream::write(std::string_view bytes, const CallBudget& budget) {
+Sent Stream::write(std::string_view bytes, const base::CallBudget& budget) {
     if (!tls_) return send_all(bytes, budget);
     if (auto sealed = tls_->write(bytes); !sealed) return sealed;
     return send_all(tls_->take_output(), budget);
@@ -154,9 +155,9 @@ Count Stream::read_now(std::span<char> into) {
     }
 }
 
-Count Stream::read(std::span<char> into, const CallBudget& budget) {
+Count Stream::read(std::span<char> into, const base::CallBudget& budget) {
     while (true) {
-        // The answer to what was just sent is seldom there already, so waiting comes first for plain sockets.
+        // The answer to a request is seldom there at once, so on plain sockets wait first.
         if (!tls_) {
             if (auto ready = await(socket_.get(), POLLIN, budget); !ready) return std::unexpected(ready.error());
         }

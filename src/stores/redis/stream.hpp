@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/call_budget.hpp"
 #include "base/fd.hpp"
-#include "stores/common/call_budget.hpp"
 #include "stores/redis/tls.hpp"
 
 #include <expected>
@@ -15,26 +15,27 @@ namespace holdfast::stores::redis {
 class Stream {
 public:
     /// Connects and, for TLS, has verified the server when it returns.
-    [[nodiscard]] static Result<Stream> open(const Address& address, const CallBudget& budget);
+    [[nodiscard]] static Result<Stream> open(const Address& address, const base::CallBudget& budget);
 
     Stream(Stream&&) = default;
     Stream& operator=(Stream&&) = default;
 
     [[nodiscard]] int fd() const { return socket_.get(); }
 
-    /// An error means that the end of `bytes` never left, so that no server can have acted on them.
-    [[nodiscard]] std::expected<void, std::string> write(std::string_view bytes, const CallBudget& budget);
-    /// At least one byte.
-    [[nodiscard]] std::expected<std::size_t, std::string> read(std::span<char> into, const CallBudget& budget);
-    /// What is there already; zero if nothing is.
+    /// After an error the end of `bytes` was never sent, so no server can have acted on them.
+    [[nodiscard]] std::expected<void, std::string> write(std::string_view bytes, const base::CallBudget& budget);
+    /// Waits for at least one byte.
+    [[nodiscard]] std::expected<std::size_t, std::string> read(std::span<char> into, const base::CallBudget& budget);
+    /// Reads without waiting; zero if nothing has arrived.
     [[nodiscard]] std::expected<std::size_t, std::string> read_now(std::span<char> into);
-    /// Nothing to read and not closed: what a connection between two requests looks like.
+    /// Nothing to read, and not closed: as a connection between two requests should be.
     [[nodiscard]] bool is_quiet() const;
 
 private:
     explicit Stream(base::Fd socket) : socket_(std::move(socket)) {}
-    [[nodiscard]] std::expected<void, std::string> shake_hands(const CallBudget& budget);
-    [[nodiscard]] std::expected<void, std::string> send_all(std::string_view bytes, const CallBudget& budget) const;
+    [[nodiscard]] std::expected<void, std::string> shake_hands(const base::CallBudget& budget);
+    [[nodiscard]] std::expected<void, std::string> send_all(std::string_view bytes,
+                                                            const base::CallBudget& budget) const;
     [[nodiscard]] std::expected<std::size_t, std::string> receive(std::span<char> into) const;
 
     base::Fd socket_;

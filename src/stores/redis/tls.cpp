@@ -34,12 +34,12 @@ Result<void> trust(SSL_CTX* context, const Address& address) {
     return {};
 }
 
-/// The certificate must be that of the host in the URL, and not only of anybody whom we trust.
+/// The certificate must be that of the host in the URL, and not just any trusted one.
 bool expect_host(SSL* ssl, const Address& address) {
     if (is_ip_address(address.host))
         return address.tls == Tls::unverified ||
                X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), address.host.c_str()) == 1;
-    // What SSL_set_tlsext_host_name does, without its old-style cast.
+    // SSL_set_tlsext_host_name without its old-style cast.
     std::string name = address.host;
     if (SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) != 1) return false;
     if (address.tls == Tls::unverified) return true;
@@ -94,7 +94,7 @@ std::expected<TlsSession::Need, std::string> TlsSession::read(std::span<char> in
 std::expected<void, std::string> TlsSession::write(std::string_view bytes) {
     ERR_clear_error();
     std::size_t written = 0;
-    // Into memory, so it takes everything or fails.
+    // Writes to memory, so it writes everything or fails.
     const int result = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written);
     if (result == 1 && written == bytes.size()) return {};
     return std::unexpected("TLS: " + last_words());

@@ -15,7 +15,7 @@ namespace holdfast::stores::redis {
 /// them. OpenSSL's own sockets would raise SIGPIPE in programs that do not expect it.
 class TlsSession {
 public:
-    /// What a step needs to go on.
+    /// What a step needs before it can continue.
     enum class Need { nothing, input, closed };
 
     [[nodiscard]] static Result<std::unique_ptr<TlsSession>> client_of(const Address& address);
@@ -26,13 +26,13 @@ public:
 
     /// One step of the handshake. An error is a refusal of the server's certificate, or no TLS at all.
     [[nodiscard]] std::expected<Need, std::string> shake_hands();
-    /// Plain bytes that have arrived. Zero with `Need::input` where there are none yet.
+    /// Decrypted bytes that have arrived. Zero with `Need::input` if there are none yet.
     [[nodiscard]] std::expected<Need, std::string> read(std::span<char> into, std::size_t& count);
     [[nodiscard]] std::expected<void, std::string> write(std::string_view bytes);
 
-    /// What the network brought.
+    /// Takes bytes from the network.
     void feed(std::span<const char> bytes);
-    /// What is to go out to the network.
+    /// Bytes to send to the network.
     [[nodiscard]] std::string take_output();
 
 private:

@@ -1,159 +1,210 @@
 #include "stores/redis/wait.hpp"
 
+#include "base/fd.hpp"
+#include "stores/common/poll_ticks.hpp"
+#include "stores/redis/pubsub.hpp"
+#include "stores/redis/read.hpp"
+
 #include <algorithm>
-#include <array>
-#include <poll.h>
+#include <set>
 #include <sys/eventfd.h>
+#include <unordered_map>
 
 namespace holdfast::stores::redis {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// Who only listens can do without; looking goes on meanwhile.
-constexpr milliseconds connect_limit{2000};
-constexpr milliseconds rest_after_failure{1000};
+/// The longest sleep without looking: an announcement may be lost.
+constexpr milliseconds longest_sleep{1000};
+/// Four looks in a second at most, however many watches there are.
+constexpr milliseconds polling_step{250};
+/// After this a silent server counts as unreachable.
+constexpr milliseconds look_limit{2000};
+
+class RedisWakeSource final : public WakeSource {
+public:
+    RedisWakeSource(Remote& remote, LockCache<KnownLock>& locks)
+        : remote_(remote),
+          locks_(locks),
+          pubsub_(remote.server().address()),
+          wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+          ticks_(polling_step) {}
+
+    void add(std::span<const HubWatch> watches) override {
+        std::vector<std::string> channels;
+        for (const HubWatch& one : watches) {
+            auto& listeners = listeners_[channel_of(one.watch)];
+            if (listeners.empty()) channels.push_back(channel_of(one.watch));
+            listeners.insert(one.id);
+        }
+        if (!channels.empty()) pubsub_.subscribe(channels);
+    }
+
+    void remove(std::span<const HubWatch> watches) override {
+        std::vector<std::string> channels;
+        for (const HubWatch& one : watches) {
+            called_.erase(one.id);
+            const auto found = listeners_.find(channel_of(one.watch));
+            if (found == listeners_.end() || found->second.erase(one.id) == 0 || !found->second.empty()) continue;
+            channels.push_back(found->first);
+            listeners_.erase(found);
+        }
+        if (!channels.empty()) pubsub_.unsubscribe(channels);
+    }
+
+    std::vector<Sighting> look(std::span<const HubWatch> watches) override {
+        std::vector<Sighting> sightings(watches.size());
+        // By lock: one look serves all its watches.
+        std::vector<std::size_t> order(watches.size());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        std::ranges::stable_sort(order, {}, [&](std::size_t i) -> const LockName& { return watches[i].watch.name; });
+        std::optional<Error> failure;
+        for (std::span<const std::size_t> rest = order; !rest.empty();) {
+            const auto some = rest.first(std::min(rest.size(), locks_at_once));
+            rest = rest.subspan(some.size());
+            // Wait only once for a server that cannot be reached.
+            if (!failure) failure = look_at_some(watches, some, sightings);
+            if (!failure) continue;
+            for (const std::size_t i : some) sightings[i].fired = std::unexpected(*failure);
+        }
+        return sightings;
+    }
+
+    Heard listen(milliseconds most) override {
+        const Announced announced = pubsub_.wait(most, wake_.get());
+        eventfd_t count = 0;
+        static_cast<void>(eventfd_read(wake_.get(), &count));
+        Heard heard{.all = announced.may_have_missed};
+        for (const std::string& channel : announced.channels) {
+            const auto found = listeners_.find(channel);
+            if (found == listeners_.end()) continue;
+            heard.ids.insert(heard.ids.end(), found->second.begin(), found->second.end());
+            called_.insert(found->second.begin(), found->second.end());
+        }
+        return heard;
+    }
+
+    void interrupt() override {
+        // It can only fail when its counter is full, and then `listen` ends anyway.
+        static_cast<void>(eventfd_write(wake_.get(), 1));
+    }
+
+private:
+    /// The channel of a watch with a ticket announces only the waiter's turn, that of a lease only its end.
+    [[nodiscard]] std::string channel_of(const Watch& watch) const {
+        const auto called = called_as(watch);
+        return called ? remote_.keys().turn(*called) : remote_.keys().lock(watch.name);
+    }
+
+    /// Looks at those of `watches` with the indexes `some`, which are in the order of their locks, in one round trip.
+    /// An error concerns the whole store.
+    std::optional<Error> look_at_some(std::span<const HubWatch> watches, std::span<const std::size_t> some,
+                                      std::vector<Sighting>& sightings) {
+        std::vector<Wanted> wanted;
+        std::vector<std::size_t> places;  // Positions in `wanted`, one for each of `some`.
+        for (const std::size_t i : some) {
+            const Watch& watch = watches[i].watch;
+            if (wanted.empty() || wanted.back().name != watch.name) wanted.push_back({.name = watch.name, .depth = 0});
+            places.push_back(wanted.size() - 1);
+            if (!watch.ticket) continue;
+            wanted.back().depth = 1;
+            wanted.back().own_tickets.push_back(*watch.ticket);
+        }
+        const Boottime before = remote_.clock().boottime();
+        const auto looked = remote_.look(wanted, IfMissing::nothing, Deadline::in(remote_.clock(), look_limit));
+        if (!looked) return looked.error();
+        std::vector<Result<SeenLock>> locks;
+        for (std::size_t i = 0; i < wanted.size(); ++i) locks.push_back(seen_lock(*looked, i, wanted[i].name, before));
+        for (std::size_t n = 0; n < some.size(); ++n) {
+            const Result<SeenLock>& lock = locks[places[n]];
+            sightings[some[n]] =
+                lock ? sighting_of(watches[some[n]], *lock) : Sighting{.fired = std::unexpected(lock.error())};
+        }
+        return std::nullopt;
+    }
+
+    struct SeenLock {
+        LockView view;
+        std::string value{};  ///< The value of its key.
+        Instant now{};        ///< The time that judges its lease and tickets.
+        Boottime before{};    ///< When the look began.
+    };
+
+    [[nodiscard]] static Result<SeenLock> seen_lock(const Looked& looked, std::size_t place, const LockName& name,
+                                                    Boottime before) {
+        SeenLock lock{.view = {.record = kernel::blank(name)}, .now = looked.now, .before = before};
+        if (!looked.exists()) return lock;
+        Sight sight;
+        auto view = view_of(looked.answer.value(), place, name, looked.now, sight);
+        if (!view) return std::unexpected(view.error());
+        lock.view = std::move(*view);
+        lock.value = std::move(sight.value);
+        return lock;
+    }
+
+    [[nodiscard]] Sighting sighting_of(const HubWatch& one, const SeenLock& lock) {
+        const Watch& watch = one.watch;
+        const bool is_called = called_.erase(one.id) > 0;
+        if (watch.lease) {
+            const auto& held = lock.view.record.held;
+            if (!is_lost(watch, held ? std::optional(held->lease) : std::nullopt)) return {.next_look = next_poll()};
+            return {.fired = Result<std::optional<HandedOn>>()};
+        }
+        if (!watch.ticket) {
+            if (lock.view.record.seq == watch.seen_seq) return {.next_look = next_poll()};
+            return {.fired = Result<std::optional<HandedOn>>()};
+        }
+        auto handed_on =
+            HandedOn::to(*watch.ticket, kernel::status_of(lock.view.record, lock.view.waiters, lock.now), lock.before);
+        if (handed_on) remember(watch.name, lock);
+        const milliseconds time = time_to_turn(*watch.ticket, lock);
+        if (handed_on || is_called || time == milliseconds{0}) return {.fired = std::move(handed_on)};
+        return {.next_look = std::min(time, next_poll())};
+    }
+
+    /// How long until the lease ends and the owner of `ticket` may take the lock, if it is first in the queue. Zero:
+    /// now, or it has lost its place.
+    [[nodiscard]] static milliseconds time_to_turn(const LockId& ticket, const SeenLock& lock) {
+        const auto& tickets = lock.view.tickets;
+        if (std::ranges::find(tickets, ticket, &kernel::Ticket::lock_id) == tickets.end()) return milliseconds{0};
+        if (first_of(lock)->lock_id != ticket) return milliseconds::max();
+        const auto& held = lock.view.record.held;
+        return held ? std::max(held->lease.expires_at - lock.now, milliseconds{0}) : milliseconds{0};
+    }
+
+    [[nodiscard]] static std::vector<kernel::Ticket>::const_iterator first_of(const SeenLock& lock) {
+        return std::ranges::min_element(lock.view.tickets, {}, [&](const kernel::Ticket& ticket) {
+            return std::pair(ticket.expires_at <= lock.now, ticket.number);
+        });
+    }
+
+    [[nodiscard]] milliseconds next_poll() const {
+        return ticks_.aligned(remote_.clock().boottime(), longest_sleep - polling_step);
+    }
+
+    /// The head of the queue is known now, so that a release takes one round trip.
+    void remember(const LockName& name, const SeenLock& lock) {
+        if (lock.view.moved || !lock.view.moved_tickets.empty()) return;
+        KnownLock known{lock.value, lock.view};
+        // A release predicts the head of the queue alone, so drop the tickets of other watches.
+        if (known.view.tickets.size() > 1) known.view.tickets = {*first_of(lock)};
+        locks_.remember(name, std::move(known));
+    }
+
+    Remote& remote_;
+    LockCache<KnownLock>& locks_;
+    PubSub pubsub_;
+    const base::Fd wake_;  ///< An eventfd that ends `listen`.
+    const PollTicks ticks_;
+    std::unordered_map<std::string, std::set<std::uint64_t>> listeners_{};  ///< Watches by channel.
+    std::set<std::uint64_t> called_{};  ///< Something was announced to them since they were looked at.
+};
 
 }  // namespace
 
-Hints::Hints(Address address) : address_(std::move(address)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-Hints::~Hints() = default;
-
-Hints::Ear::Ear(Hints& hints, std::string channel)
-    : hints_(hints), name_(std::move(channel)), channel_([&]() -> Channel& {
-          const std::scoped_lock lock(hints.mutex_);
-          Channel& found = hints.channels_[name_];
-          if (++found.listeners == 1) hints.tell("SUBSCRIBE", name_);
-          return found;
-      }()) {
-    const std::scoped_lock lock(hints_.mutex_);
-    known_ = channel_.heard;
-}
-
-Hints::Ear::~Ear() {
-    const std::scoped_lock lock(hints_.mutex_);
-    if (--channel_.listeners > 0) return;
-    hints_.channels_.erase(name_);
-    hints_.tell("UNSUBSCRIBE", name_);
-    // Nobody is left who would send it, and what is not read piles up.
-    if (!hints_.has_reader_) hints_.send_now();
-}
-
-bool Hints::Ear::wait_until_listening(milliseconds most, const std::stop_token& stop) {
-    return hints_.wait_until(channel_, [&] { return channel_.subscribed; }, most, stop);
-}
-
-bool Hints::Ear::wait(milliseconds most, const std::stop_token& stop) {
-    const bool heard = hints_.wait_until(channel_, [&] { return channel_.heard != known_; }, most, stop);
-    const std::scoped_lock lock(hints_.mutex_);
-    known_ = channel_.heard;
-    return heard;
-}
-
-/// Under mutex_.
-void Hints::tell(std::string_view verb, const std::string& channel) {
-    to_send_.push_back({verb, channel});
-    wake_reader();
-}
-
-/// Under mutex_, when there is no reader. Does not wait: a socket that takes nothing is given up.
-void Hints::send_now() {
-    const CallBudget none(milliseconds{0});
-    bool lost = false;
-    for (const Command& command : std::exchange(to_send_, {}))
-        lost = lost || (connection_ && !connection_->send(command, none));
-    if (lost) lose_connection();
-}
-
-void Hints::wake_reader() const {
-    // It can only fail when it has been woken so often that it will wake up.
-    static_cast<void>(eventfd_write(wake_.get(), 1));
-}
-
-template <class Happened>
-bool Hints::wait_until(Channel& channel, Happened happened, milliseconds most, const std::stop_token& stop) {
-    const CallBudget budget(most);
-    const std::stop_callback on_stop(stop, [this] { wake_reader(); });
-    std::unique_lock lock(mutex_);
-    while (!happened() && !stop.stop_requested() && budget.left() > milliseconds{0}) {
-        if (!has_reader_) {
-            has_reader_ = true;
-            read_for_all(lock, budget);
-            has_reader_ = false;
-        } else {
-            ++channel.asleep;
-            channel.changed.wait_for(lock, stop, budget.left(), [&] { return happened() || !has_reader_; });
-            --channel.asleep;
-        }
-    }
-    // Also who has not read: it may be the one that was found to, and goes.
-    if (!has_reader_) find_reader();
-    return happened();
-}
-
-/// Under mutex_. Somebody else must read when this one goes, and one is enough.
-void Hints::find_reader() {
-    const auto found = std::ranges::find_if(channels_, [](const auto& one) { return one.second.asleep > 0; });
-    if (found != channels_.end()) found->second.changed.notify_one();
-}
-
-/// One turn of reading: as the only thread that touches the connection, and without mutex_ while it waits.
-void Hints::read_for_all(std::unique_lock<std::mutex>& lock, const CallBudget& budget) {
-    const bool rests = rests_until_ && !rests_until_->passed(host_clock());
-    if (!connection_ && !rests) {
-        lock.unlock();
-        auto opened = Connection::open(address_, CallBudget(connect_limit));
-        lock.lock();
-        if (opened)
-            connection_ = std::move(*opened);
-        else
-            rests_until_ = Deadline::in(host_clock(), rest_after_failure);
-        to_send_.clear();
-        if (connection_)
-            for (const auto& [name, channel] : channels_) to_send_.push_back({"SUBSCRIBE", name});
-    }
-    const std::vector<Command> commands = std::exchange(to_send_, {});
-    lock.unlock();
-
-    bool lost = false;
-    for (const Command& command : commands) lost = lost || (connection_ && !connection_->send(command, budget));
-    std::array waiting{pollfd{wake_.get(), POLLIN, 0}, pollfd{connection_ ? connection_->fd() : -1, POLLIN, 0}};
-    // A short turn where there is nothing to hear, so that the connection is tried again.
-    const milliseconds turn = connection_ ? budget.left() : std::min(budget.left(), rest_after_failure / 4);
-    if (!lost) poll(waiting.data(), waiting.size(), static_cast<int>(turn.count()));
-    eventfd_t count = 0;
-    static_cast<void>(eventfd_read(wake_.get(), &count));
-
-    std::vector<Message> messages;
-    while (connection_ && !lost) {
-        auto message = connection_->receive_now();
-        lost = !message;
-        if (lost || !*message) break;
-        messages.push_back(std::move(**message));
-    }
-    lock.lock();
-    for (const Message& message : messages) take_in(message);
-    if (lost) lose_connection();
-}
-
-/// Under mutex_.
-void Hints::take_in(const Message& message) {
-    const Value value = message.value();
-    const auto found = channels_.find(value[1].text());
-    if (found == channels_.end()) return;
-    if (value[0].text() == "subscribe") found->second.subscribed = true;
-    if (value[0].text() == "message") ++found->second.heard;
-    found->second.changed.notify_all();
-}
-
-/// Under mutex_. What was announced meanwhile is lost, so everybody is sent to look.
-void Hints::lose_connection() {
-    connection_.reset();
-    for (auto& [name, channel] : channels_) {
-        channel.subscribed = false;
-        ++channel.heard;
-        channel.changed.notify_all();
-    }
+std::unique_ptr<WakeSource> make_wake_source(Remote& remote, LockCache<KnownLock>& locks) {
+    return std::make_unique<RedisWakeSource>(remote, locks);
 }
 
 }  // namespace holdfast::stores::redis

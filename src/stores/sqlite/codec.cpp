@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 /// From `lock_id` to `expires_at`.
 constexpr int lease_columns = 5;
 
-// What a column holds. Each reader spoils the row where the column holds anything else.
+// Each reads one type of column, and marks the row as damaged if the column has another type.
 
 LockId lock_id(Query& row) {
     const auto parsed = LockId::parse(row.text());
@@ -59,7 +59,7 @@ FencingToken token(Query& row) {
     return value;
 }
 
-/// Deadlines are added to, so what no clock shows is not let in.
+/// No clock shows more. Deadlines are added to, and must not overflow.
 std::int64_t bounded(Query& row) {
     constexpr std::int64_t limit = std::int64_t{1} << 60;
     const std::int64_t value = row.number();
@@ -90,7 +90,7 @@ Enum choice(Query& row, std::span<const std::string_view> names) {
 
 std::span<const std::string_view> event_names() {
     static const auto names = [] {
-        std::array<std::string_view, static_cast<std::size_t>(EventKind::pruned)> all{};
+        std::array<std::string_view, static_cast<std::size_t>(newest_event_kind)> all{};
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = name_of(static_cast<EventKind>(i + 1));
         return all;
     }();
@@ -100,7 +100,8 @@ std::span<const std::string_view> event_names() {
 void bind_mark(Query& query, const ClockMark& saved) { query.bind(saved.boot_id).bind(saved.offset.count()); }
 
 std::int64_t checksum(kernel::Bytes bytes, const LockName& name, const ClockMark& saved) {
-    // A ticket does not name its lock, and must not pass for one of another.
+    // The checksum covers the lock's name, which a ticket does not contain, so that it cannot pass for a ticket of
+    // another lock.
     const std::string rest = fmt::format("{} {} {}", saved.offset.count(), saved.boot_id, name.text());
     bytes.insert(bytes.end(), rest.begin(), rest.end());
     return base::crc32c(bytes);

@@ -28,7 +28,7 @@ struct Stored {
 
 [[nodiscard]] Result<Stored<kernel::Record>> read_record(Query& row);
 [[nodiscard]] Result<Stored<kernel::Ticket>> read_ticket(Query& row);
-/// Whether its hash fits is for `verify_chain` to say.
+/// Its hash is not checked: `verify_chain` does that.
 [[nodiscard]] Result<AuditEvent> read_event(Query& row);
 
 void bind_record(Query& query, const kernel::Record& record, const kernel::ClockMark& saved);

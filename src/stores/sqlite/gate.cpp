@@ -18,7 +18,7 @@ Result<base::FileLock> Gate::enter(IfMissing if_missing, const Clock& clock, Dea
         }
         {
             auto lock = base::FileLock::take(file_.get(), clock, deadline);
-            // The file may have been deleted meanwhile, and then somebody else may be in by another door.
+            // The file may have been deleted meanwhile; then another process may hold the lock on a new file.
             if (!lock || is_current()) return lock;
         }
         file_.reset();
@@ -29,7 +29,7 @@ Result<void> Gate::open_file(IfMissing if_missing) {
     const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (if_missing == IfMissing::create ? O_CREAT : 0);
     base::Fd file(open(path_.c_str(), flags, 0600));
     if (!file) return std::unexpected(base::os_error(errno, "open " + path_));
-    // Asked of the file that is open: its name can have come to mean another one since the store was looked at.
+    // Checked on the open descriptor: by now the name can belong to another file than the one that was looked at.
     const auto found = base::facts_of(file.get(), path_);
     if (!found) return std::unexpected(found.error());
     if (auto ours = base::expect_our_file(*found, path_); !ours) return ours;
@@ -49,9 +49,8 @@ bool Gate::is_current() const {
 
 void Gate::touch() const {
     if (!file_) return;
-    // Those who watch hear that the file is read. Nothing is written, because a changed inode, be it only a time, goes
-    // to the disk with the next sync of the log where there is no journal, in a request of its own. A file that has
-    // no byte yet gets one.
+    // Watchers are told that the file is read. Nothing is written: on file systems without a journal the next sync of
+    // the log would also write the changed inode, in a request of its own. A file that has no byte yet gets one.
     char byte = '!';
     if (pread(file_.get(), &byte, 1, 0) == 0 && pwrite(file_.get(), &byte, 1, 0) != 1) return;
 }

@@ -10,11 +10,11 @@ namespace holdfast::stores::sqlite {
 
 /// One writer at a time, among all processes: an open-file-description lock on a file beside the database.
 ///
-/// Every write transaction and every checkpoint of ours runs inside it. SQLite has a lock for writers of
-/// its own, but (1) who waits for it sleeps and tries again, and under load the same ones lose for
-/// seconds; (2) before 3.51.3 a commit during a checkpoint can reset the log wrongly and corrupt the
-/// database, and Debian 12 has 3.40.1. Inside the gate neither can happen. SQLite's locks still guard the
-/// data against other tools, and should the gate's file be deleted.
+/// Every write transaction and every checkpoint of ours runs inside it. SQLite has a lock for writers of its own, but
+/// (1) a process that waits for it sleeps and tries again, and under load some processes wait for seconds; (2) before
+/// 3.51.3 a commit during a checkpoint can reset the log wrongly and corrupt the database, and Debian 12 has 3.40.1.
+/// Inside the gate neither can happen. SQLite's locks still protect the data against other tools, and if the gate's
+/// file is deleted.
 ///
 /// For one thread at a time: the store's mutex comes first.
 class Gate {
@@ -25,7 +25,7 @@ public:
 
     [[nodiscard]] Result<base::FileLock> enter(IfMissing if_missing, const Clock& clock, Deadline deadline);
 
-    /// Wakes those who watch the gate's file, reads included. Only a hint, so nothing is reported.
+    /// Wakes processes that watch the gate's file, also for reads. Only a hint, so failures are not reported.
     void touch() const;
 
     [[nodiscard]] const std::string& path() const { return path_; }

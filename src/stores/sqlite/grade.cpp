@@ -3,6 +3,7 @@
 #include "stores/sqlite/schema.hpp"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <sys/stat.h>
 
@@ -10,14 +11,14 @@ namespace holdfast::stores::sqlite {
 namespace {
 
 /// Stops a long check when the caller's time is over.
-struct Patience {
+struct CheckLimit {
     const Clock& clock;
     Deadline deadline;
 };
 
-int is_over(void* patience) {
-    const auto& p = *static_cast<const Patience*>(patience);
-    return p.deadline.passed(p.clock) ? 1 : 0;
+int is_over(void* limit) {
+    const auto& [clock, deadline] = *static_cast<const CheckLimit*>(limit);
+    return deadline.passed(clock) ? 1 : 0;
 }
 
 Finding permissions_of(const Place& place) {
@@ -36,9 +37,9 @@ Finding permissions_of(const Place& place) {
 class Interruption {
 public:
     Interruption(Database& database, const Clock& clock, Deadline deadline)
-        : database_(database), patience_{clock, deadline} {
+        : database_(database), limit_{clock, deadline} {
         constexpr int instructions_between_looks = 10'000;
-        sqlite3_progress_handler(database_.handle(), instructions_between_looks, is_over, &patience_);
+        sqlite3_progress_handler(database_.handle(), instructions_between_looks, is_over, &limit_);
     }
     Interruption(const Interruption&) = delete;
     Interruption& operator=(const Interruption&) = delete;
@@ -49,7 +50,7 @@ public:
 
 private:
     Database& database_;
-    Patience patience_;
+    CheckLimit limit_;
 };
 
 Finding integrity_of(Database& database, const Clock& clock, Deadline deadline) {
@@ -81,18 +82,19 @@ Result<void> expect_readable(Tables& tables, const std::string& text, const Mome
     return {};
 }
 
-/// Reads every lock and the head of its queue as a change would, so that the same ones are found unreadable.
-Finding records_of(Session& session, const Clock& clock, Deadline deadline) {
-    const Interruption interruption(session.database(), clock, deadline);
-    const auto snapshot = Transaction::snapshot(session.database());
+/// Reads every lock and the head of its queue as a change would, so that it reports exactly the locks that a change
+/// would find unreadable.
+Finding records_of(CheckedStore& store, const Clock& clock, Deadline deadline) {
+    const Interruption interruption(store.database(), clock, deadline);
+    const auto snapshot = Transaction::snapshot(store.database());
     if (!snapshot) return {"records", false, snapshot.error().message};
     const Moment moment = Moment::of(clock);
-    const auto names = all_names(session.database());
+    const auto names = all_names(store.database());
     if (!names && interruption.came()) return {"records", true, "not read in the time given"};
     if (!names) return {"records", false, names.error().message};
     std::size_t read = 0;
     for (const std::string& text : *names) {
-        const auto readable = expect_readable(session.tables(), text, moment);
+        const auto readable = expect_readable(store.tables(), text, moment);
         if (deadline.passed(clock) || (!readable && interruption.came()))
             return {"records", true, fmt::format("the first {} of {} can be read", read, names->size())};
         if (!readable) return {"records", false, readable.error().message};
@@ -110,7 +112,7 @@ Finding setting(Database& database, std::string name, std::string_view sql, std:
 Finding synchronous_of(Database& database) {
     const auto value = database.number("PRAGMA synchronous");
     if (!value) return {"synchronous", false, value.error().message};
-    // What the URL asks for is no fault; the grade shows what it costs.
+    // Chosen by the URL, so no fault; the grade shows the price.
     return {"synchronous", true, *value >= 2 ? "full" : "off by sync=off"};
 }
 
@@ -125,14 +127,17 @@ std::vector<Finding> examine_place(const Place& place, const base::Promise& prom
         base::free_space_in(place.folder)};
 }
 
-std::vector<Finding> examine_session(Session& session, const Clock& clock, Deadline deadline) {
-    Database& database = session.database();
+std::vector<Finding> examine_session(CheckedStore& store, const Clock& clock, Deadline deadline) {
+    Database& database = store.database();
     std::vector<Finding> findings;
-    findings.push_back({"format", true, std::to_string(our_format)});
+    findings.push_back(
+        {"format", true,
+         fmt::format("{}{}", store.format(),
+                     store.format() == our_format ? "" : fmt::format("; the first change makes it {}", our_format))});
     findings.push_back(setting(database, "journal_mode", "PRAGMA journal_mode", "wal"));
     findings.push_back(synchronous_of(database));
     findings.push_back(integrity_of(database, clock, deadline));
-    findings.push_back(records_of(session, clock, deadline));
+    findings.push_back(records_of(store, clock, deadline));
     return findings;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "holdfast/store.hpp"
+#include "stores/sqlite/checked_store.hpp"
 #include "stores/sqlite/place.hpp"
-#include "stores/sqlite/session.hpp"
 
 #include <vector>
 
@@ -12,6 +12,6 @@ namespace holdfast::stores::sqlite {
 [[nodiscard]] std::vector<Finding> examine_place(const Place& place, const base::Promise& promise);
 
 /// What `doctor` says of a store that is there.
-[[nodiscard]] std::vector<Finding> examine_session(Session& session, const Clock& clock, Deadline deadline);
+[[nodiscard]] std::vector<Finding> examine_session(CheckedStore& store, const Clock& clock, Deadline deadline);
 
 }  // namespace holdfast::stores::sqlite

@@ -29,7 +29,7 @@ bool take(std::string_view& rest, char expected) {
     return true;
 }
 
-/// The character behind a backslash that was taken already.
+/// The character after a backslash, which was read already.
 std::optional<char> take_escape(std::string_view& rest) {
     if (take(rest, '"')) return '"';
     if (take(rest, '\\')) return '\\';
@@ -81,7 +81,7 @@ std::optional<std::map<std::string, std::string>> from_json(std::string_view tex
         if (!value) return std::nullopt;
         map.insert_or_assign(std::move(*key), std::move(*value));
     }
-    // One text for one map: what was reordered, repeated or written with other escapes was not written by us.
+    // Each map has exactly one text: any other order, repetition or escape was not written by Holdfast.
     if (!rest.empty() || to_json(map) != text) return std::nullopt;
     return map;
 }

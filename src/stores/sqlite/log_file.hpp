@@ -10,11 +10,8 @@
 /// - A log's header before its first frame. That keeps frames of an older log in the same file from being read as newer
 ///   ones. In a file that was empty there are none, and the commit syncs header and frames together.
 /// - The log before it is moved into the database, even if every commit in it has been synced.
-/// - The folder, in each process that writes: see log_name.hpp. So that there is a name to rely on, a log that was
-/// moved
-///   into the database is emptied and not deleted, unless it was made by who only read. Its index stays with it.
-/// - A commit that changed nothing but places in the queue. Who waits there does not outlive a power cut either. The
-///   next commit that counts syncs the same file.
+/// - A commit that changed nothing but places in the queue. Its waiters do not outlive a power cut either. The next
+///   commit that counts syncs the same file.
 ///
 /// It also writes each frame of the log at once, where SQLite writes its header and its page one after the other, and
 /// all frames of a commit that is synced.
@@ -26,7 +23,7 @@ namespace holdfast::stores::sqlite {
 /// Whether the connection reads, and would write, through a log.
 [[nodiscard]] bool has_open_log(sqlite3* connection);
 
-/// While it lives, commits of this connection are not synced. Those that follow are, and with them these.
+/// While it lives, commits of this connection are not synced. The next synced commit includes them.
 class UnsyncedCommits {
 public:
     explicit UnsyncedCommits(sqlite3* connection);
@@ -38,8 +35,8 @@ private:
     sqlite3* connection_;
 };
 
-/// While it lives, what a commit of this connection writes to the log goes there in one write, at its sync. So the
-/// commit must have one: with `synchronous=OFF` SQLite would tell others of frames that are not there yet.
+/// While it lives, a commit of this connection writes its frames to the log in one write, at its sync. So the commit
+/// must have a sync: with `synchronous=OFF` SQLite would announce frames that are not there yet.
 class FramesAtOnce {
 public:
     /// `memory` must outlive this.

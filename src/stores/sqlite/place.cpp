@@ -59,9 +59,13 @@ Result<void> check_side_files(const Place& place) {
         if (!*found) continue;
         if (auto ours = base::expect_our_file(**found, path); !ours) return ours;
     }
-    const auto bells = base::facts_of(place.bells());
-    if (!bells) return std::unexpected(bells.error());
-    return *bells ? base::expect_our_folder(**bells, place.bells()) : Result<void>{};
+    for (const std::string& path : {place.bells(), place.presence()}) {
+        const auto found = base::facts_of(path);
+        if (!found) return std::unexpected(found.error());
+        if (!*found) continue;
+        if (auto ours = base::expect_our_folder(**found, path); !ours) return ours;
+    }
+    return {};
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ Result<Place> Place::of(const std::string& text) {
 
 Result<std::optional<FileIdentity>> look_at(const Place& place) {
     if (auto safe = base::expect_safe_place(place.folder); !safe) return std::unexpected(safe.error());
-    // Also where the database is missing: SQLite would find them when it is created.
+    // Also where the database is missing: SQLite would use these files when it creates one.
     if (auto safe = check_side_files(place); !safe) return std::unexpected(safe.error());
     const auto found = base::facts_of(place.database);
     if (!found) return std::unexpected(found.error());
@@ -100,7 +104,7 @@ std::optional<FileIdentity> identity_of(const Place& place) {
 }
 
 bool has_log(const Place& place) {
-    // What is not longer than a header has no content.
+    // A log that is no longer than its header has no content.
     constexpr off_t header = 32;
     struct stat found{};
     return lstat(place.log().c_str(), &found) == 0 && found.st_size > header;
@@ -111,6 +115,10 @@ bool log_is_named(const Place& place) {
     return lstat(place.log().c_str(), &found) == 0 && lstat(place.index().c_str(), &found) == 0;
 }
 
+bool can_write(const Place& place) {
+    return base::may_write(place.database) && (base::may_write(place.folder) || log_is_named(place));
+}
+
 Result<void> make_folder(const Place& place) {
     std::vector<fs::path> missing;
     std::error_code ignored;
@@ -118,7 +126,7 @@ Result<void> make_folder(const Place& place) {
          folder = folder.parent_path())
         missing.push_back(folder);
     for (const fs::path& folder : missing | std::views::reverse) {
-        // Somebody else may be the first user, too.
+        // Another process may create the folder at the same time.
         const bool made = mkdir(folder.c_str(), 0700) == 0;
         if (!made && errno != EEXIST) return os_failure(errno, "make " + folder.string());
         if (made)

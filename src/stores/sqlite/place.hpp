@@ -21,13 +21,14 @@ struct Place {
 
     [[nodiscard]] std::string log() const { return database + "-wal"; }
     [[nodiscard]] std::string index() const { return database + "-shm"; }
-    /// While the store is created; later the log takes its place.
+    /// Used while the store is created; later the log replaces it.
     [[nodiscard]] std::string journal() const { return database + "-journal"; }
     [[nodiscard]] std::string gate() const { return database + "-gate"; }
     [[nodiscard]] std::string bells() const { return database + "-wake"; }
+    [[nodiscard]] std::string presence() const { return database + "-presence"; }
 };
 
-/// Which file is there: a path can come to mean another one.
+/// Identifies a file: the path can later lead to another one.
 struct FileIdentity {
     dev_t device = 0;
     ino_t inode = 0;
@@ -37,19 +38,21 @@ struct FileIdentity {
 
 /// The database file, unless it is absent or empty, which is a store that nobody created yet.
 ///
-/// `store_unsafe` for what is not a plain file of ours that only we can write, has a second name, or lies where
-/// anybody can swap it. The files beside it must be ours in the same way: SQLite believes what it finds there, and
-/// whoever owns the gate can keep it shut. Never opens a file: closing the database again would drop the POSIX locks
-/// that SQLite holds on it in this process.
+/// Refused with `store_unsafe` unless it is a plain file of ours that only we can write, with one name, in a folder
+/// where nobody else can swap it. The same holds for the files beside it: SQLite trusts them, and the owner of the gate
+/// can keep it locked. Never opens a file: closing the database again would drop the POSIX locks that SQLite holds on
+/// it in this process.
 [[nodiscard]] Result<std::optional<FileIdentity>> look_at(const Place& place);
 
 /// The file that is there now, whatever it is.
 [[nodiscard]] std::optional<FileIdentity> identity_of(const Place& place);
 
+/// Whether the database can be changed here: it, and its folder unless the files of its log are there.
+[[nodiscard]] bool can_write(const Place& place);
 /// Whether the write-ahead log has content.
 [[nodiscard]] bool has_log(const Place& place);
 
-/// Whether the log and its index have names, as they must while SQLite has them open.
+/// Whether the log and its index have names, which they must have while SQLite has them open.
 [[nodiscard]] bool log_is_named(const Place& place);
 
 /// Makes sure that the folder exists; new folders belong to us alone.

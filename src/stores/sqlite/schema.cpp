@@ -55,7 +55,6 @@ Result<void> expect_our_objects(Database& database) {
 }
 
 // Rows of holdfast_meta: what the store is, and since when it has had locks. Older versions read the first alone.
-static_assert(our_format == 2);
 constexpr std::int64_t mark_row = 2;
 
 Result<Identity> read_identity(Database& database) {
@@ -75,6 +74,12 @@ Result<Identity> read_identity(Database& database) {
     }
     return fail(Errc::record_corrupt,
                 "the store's identity cannot be read; the store stays blocked until it is repaired");
+}
+
+Error unknown_format(std::int64_t format) {
+    return {Errc::format_unsupported,
+            fmt::format("the store has format {}, and this Holdfast knows {}; {}", format, our_format,
+                        format > our_format ? "use a newer one" : "make a new store")};
 }
 
 }  // namespace
@@ -97,21 +102,20 @@ Result<std::optional<Identity>> identify(Database& database) {
     }
     if (*application != our_application)
         return fail(Errc::format_unsupported, "the file is a SQLite database of another program");
-    if (*format != our_format)
-        return fail(Errc::format_unsupported,
-                    fmt::format("the store has format {}, and this Holdfast knows {}; {}", *format, our_format,
-                                *format > our_format ? "use a newer one" : "make a new store"));
+    if (*format != our_format && *format != old_format) return std::unexpected(unknown_format(*format));
     if (auto ours = expect_our_objects(database); !ours) return std::unexpected(ours.error());
-    const auto identity = read_identity(database);
+    auto identity = read_identity(database);
     if (!identity) return std::unexpected(identity.error());
+    identity->format = *format;
     return *identity;
 }
 
 Result<StoreId> create_schema(Database& database, const Clock& clock) {
-    // A change writes several pages with little in each. Before the transaction, in which it would come too late.
+    // Small pages, since a change writes several pages with little in each. Inside the transaction this would have no
+    // effect.
     if (auto set = database.execute("PRAGMA page_size = 2048"); !set) return std::unexpected(set.error());
-    // Still with a rollback journal: whatever happens, the file is either complete or empty. The
-    // write-ahead log is turned on afterwards.
+    // With a rollback journal, so that the file is complete or empty after any crash. The write-ahead log is turned on
+    // afterwards.
     auto transaction = Transaction::immediate(database);
     if (!transaction) return std::unexpected(transaction.error());
     if (auto made = database.execute(std::string(schema_text).c_str()); !made) return std::unexpected(made.error());
@@ -124,6 +128,20 @@ Result<StoreId> create_schema(Database& database, const Clock& clock) {
         // Whether the tables are there or not, no lock was touched.
         return fail(Errc::store_unavailable, "the store could not be created: " + done.error().message);
     return store_id;
+}
+
+Result<void> upgrade_schema(Database& database) {
+    auto transaction = Transaction::immediate(database);
+    if (!transaction) return std::unexpected(transaction.error());
+    const auto format = database.number("PRAGMA user_version");
+    if (!format) return std::unexpected(format.error());
+    if (*format == our_format) return {};
+    if (*format != old_format) return std::unexpected(unknown_format(*format));
+    if (auto set = database.execute(fmt::format("PRAGMA user_version = {}", our_format).c_str()); !set) return set;
+    if (auto done = transaction->commit(); !done)
+        // Whether it has the new format or not, no lock was touched.
+        return fail(Errc::store_unavailable, "the store could not be upgraded: " + done.error().message);
+    return {};
 }
 
 Result<void> mark_used(Database& database, const StoreId& store_id, Instant now) {

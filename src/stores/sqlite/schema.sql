@@ -6,7 +6,7 @@
 
 PRAGMA application_id = 1212957766;
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE holdfast_meta (
     id          INTEGER NOT NULL PRIMARY KEY,

@@ -5,12 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <queue>
 #include <ranges>
-#include <set>
 #include <string>
-#include <tuple>
 
 namespace holdfast::stores::sqlite {
 namespace {
@@ -30,8 +26,8 @@ std::string insert_into(std::string_view verb, std::string_view table, const std
     return fmt::format("{} INTO {} ({}) VALUES ({})", verb, table, columns, placeholders(columns));
 }
 
-/// Changes every column but the name, which is the first parameter and says of which lock. A key that is
-/// assigned, even unchanged, would make SQLite move the row and all its index entries. What never falls does not.
+/// Changes every column but the name, which is the first parameter: assigning the key, even unchanged, would make
+/// SQLite move the row and all its index entries. Changes no row whose token or seq is higher.
 std::string update_lock() {
     std::string sql = "UPDATE OR ROLLBACK holdfast_locks SET ";
     int parameter = 1;
@@ -42,22 +38,10 @@ std::string update_lock() {
     return sql + " WHERE name = ?1 AND token <= ?3 AND seq <= ?9";
 }
 
-std::string select_history(std::string_view order) {
-    return fmt::format(
-        "SELECT {} FROM holdfast_audit WHERE name = ?1 AND seq > ?2 AND at >= ?3 ORDER BY seq {} LIMIT ?4",
-        event_columns(), order);
-}
-
-/// Absent means no limit.
-std::int64_t limit_of(std::optional<std::uint64_t> limit) {
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    return static_cast<std::int64_t>(std::min(limit.value_or(most), most));
-}
-
 // Writes say OR ROLLBACK: any failure gives up the whole transaction anyway, and being able to undo one
 // statement alone would make SQLite keep a journal of it in memory.
 
-/// The tickets of a lock in order, answered from the index alone: their other columns are read for few of them.
+/// The tickets of a lock in order, read from the index alone, because the other columns are needed for few of them.
 constexpr std::string_view line_sql =
     "SELECT expires_at, boot_id, clock_offset_ms, number, lock_id FROM holdfast_queue "
     "INDEXED BY holdfast_queue_order WHERE name = ? ORDER BY number";
@@ -139,22 +123,27 @@ Result<QueueView> Tables::queue(const LockName& name, std::optional<LockId> own,
         if (!*row) return view;
         const bool live = is_live(query, moment);
         const auto number = static_cast<std::uint64_t>(query.number());
-        // The head, and the dead ones before it, which are about to be removed.
+        // The head, and the expired tickets before it, which are about to be removed.
         auto found = ticket(name, query.text(), moment);
         if (!found) return std::unexpected(found.error());
         if (!query.intact() || !*found || (*found)->number != number || ((*found)->expires_at > moment.now) != live)
             return std::unexpected(unreadable(name.text(), "a place in the queue"));
-        if (live)
+        const LockId& lock_id = (*found)->lock_id;
+        // The requester is alive.
+        const bool is_own = lock_id == own;
+        const bool is_abandoned = live && !is_own && bonds_.is_abandoned(lock_id);
+        if (is_abandoned) --view.queue.waiters;
+        if (live && !is_abandoned)
             view.queue.head = std::move(**found);
-        else if ((*found)->lock_id != own)
-            view.dead.push_back((*found)->lock_id);
+        else if (!is_own)
+            view.dead.push_back(lock_id);
     }
     return view;
 }
 
-/// Left to SQLite where nothing is special: it counts a long queue several times as fast as we would.
+/// SQLite counts where it can: it is several times as fast as we are.
 Result<void> Tables::count(const LockName& name, const Moment& moment, kernel::Queue& queue) {
-    // Nearly always nobody waits, and that is found out in half the time.
+    // Nearly always nobody waits, and this query takes half the time.
     Query any_at_all(database_, "SELECT 1 FROM holdfast_queue INDEXED BY holdfast_queue_order WHERE name = ? LIMIT 1");
     const auto somebody = any_at_all.bind(name.text()).step();
     if (!somebody) return std::unexpected(somebody.error());
@@ -166,7 +155,7 @@ Result<void> Tables::count(const LockName& name, const Moment& moment, kernel::Q
     queue.last_number = static_cast<std::uint64_t>(all.number());
     queue.waiters = static_cast<std::uint64_t>(all.number());
 
-    // Some are dead, or have deadlines that were written when the clocks stood otherwise: each has to be judged.
+    // Some have expired, or have deadlines that were written before the clocks were moved: each has to be checked.
     constexpr std::chrono::milliseconds near{50};
     Query special(database_,
                   "SELECT 1 FROM holdfast_queue INDEXED BY holdfast_queue_order WHERE name = ?1 AND "
@@ -201,17 +190,15 @@ Result<std::optional<LockId>> Tables::first_in_line(const LockName& name, const 
         query.skip();
         const auto first = LockId::parse(query.text());
         if (!first || !query.intact()) return std::unexpected(unreadable(name.text(), "a place in the queue"));
-        return *first;
+        if (!bonds_.is_abandoned(*first)) return *first;
     }
 }
 
-Result<base::Standing> Tables::standing(const LockName& name, const LockId& own, const Moment& moment) {
-    const auto mine = ticket(name, own.text(), moment);
-    if (!mine) return std::unexpected(mine.error());
-    if (!*mine || (*mine)->expires_at <= moment.now) return base::Standing::absent;
-    const auto first = first_in_line(name, moment);
-    if (!first) return std::unexpected(first.error());
-    return *first == own ? base::Standing::first : base::Standing::behind;
+Result<std::optional<Instant>> Tables::end_of_ticket(const LockName& name, const LockId& lock_id,
+                                                     const Moment& moment) {
+    const auto found = ticket(name, lock_id.text(), moment);
+    if (!found) return std::unexpected(found.error());
+    return *found ? std::optional((*found)->expires_at) : std::nullopt;
 }
 
 Result<std::uint64_t> Tables::seq(const LockName& name) {
@@ -244,7 +231,7 @@ Result<void> Tables::drop_ticket(const LockName& name, const LockId& lock_id) {
 }
 
 Result<void> Tables::add_event(const AuditEvent& event) {
-    // In a query of its own: as a part of the other one it costs more to compile than both. So does a list of columns.
+    // A query of its own: as a part of the INSERT it costs more to compile than both. So does a list of columns.
     Query last(database_, "SELECT newest_at FROM holdfast_audit ORDER BY id DESC LIMIT 1");
     const auto row = last.step();
     if (!row) return std::unexpected(row.error());
@@ -261,122 +248,6 @@ Result<void> Tables::prune(const LockName& name, std::uint64_t after, std::uint6
     Query query(database_, "DELETE FROM holdfast_audit WHERE name = ? AND seq > ? AND seq <= ?");
     query.bind(name.text()).bind(static_cast<std::int64_t>(after)).bind(static_cast<std::int64_t>(through));
     return query.run();
-}
-
-Result<std::vector<std::string>> Tables::names(const ListQuery& query) {
-    if (query.changed_since) return names_since(*query.changed_since, query);
-    // Names come from the smallest index that knows them, and the records one by one afterwards: whatever an index
-    // leads to, a held lock must not be missing.
-    Query rows(database_, query.with_free
-                              ? "SELECT name FROM holdfast_locks WHERE name >= ?1 AND name > ?2 ORDER BY name LIMIT ?3"
-                              : "SELECT name FROM holdfast_locks INDEXED BY holdfast_locks_held "
-                                "WHERE name >= ?1 AND name > ?2 AND lock_id IS NOT NULL ORDER BY name LIMIT ?3");
-    rows.bind(query.prefix).bind(query.after).bind(limit_of(query.limit));
-    std::vector<std::string> found;
-    while (true) {
-        const auto row = rows.step();
-        if (!row) return std::unexpected(row.error());
-        if (!*row) return found;
-        const std::string_view name = rows.text();
-        if (!name.starts_with(query.prefix)) return found;
-        found.emplace_back(name);
-    }
-}
-
-Result<std::vector<std::string>> Tables::names_since(Instant since, const ListQuery& query) {
-    Query rows(database_, "SELECT newest_at, at, name FROM holdfast_audit ORDER BY id DESC");
-    std::set<std::string, std::less<>> found;
-    while (true) {
-        const auto row = rows.step();
-        if (!row) return std::unexpected(row.error());
-        if (!*row || rows.number() < number_of(since)) break;
-        const bool is_since = rows.number() >= number_of(since);
-        const std::string_view name = rows.text();
-        if (is_since && name.starts_with(query.prefix) && name > query.after && !found.contains(name))
-            found.emplace(name);
-    }
-    return std::vector<std::string>(found.begin(), found.end());
-}
-
-Result<std::vector<LockStatus>> Tables::list(const ListQuery& query, const Moment& moment) {
-    const auto all = names(query);
-    if (!all) return std::unexpected(all.error());
-    std::vector<LockStatus> found;
-    found.reserve(all->size());
-    for (const std::string& text : *all) {
-        if (query.limit && found.size() == *query.limit) break;
-        const auto name = LockName::parse(text);
-        if (!name) return std::unexpected(unreadable(text, "the record"));
-        const auto stored = find(*name, moment);
-        if (!stored) return std::unexpected(stored.error());
-        if (!*stored) return std::unexpected(unreadable(text, "the record"));
-        const Record& record = (*stored)->record;
-        if (!query.with_free && !record.held) continue;
-        if (query.changed_since && record.changed_at < *query.changed_since) continue;
-        const auto waiting = queue(*name, std::nullopt, moment);
-        if (!waiting) return std::unexpected(waiting.error());
-        found.push_back(kernel::status_of(record, waiting->queue.waiters, moment.now));
-    }
-    return found;
-}
-
-Result<std::vector<AuditEvent>> Tables::history(const HistoryQuery& query) {
-    return query.name ? history_of_one(query) : history_of_all(query);
-}
-
-Result<std::vector<AuditEvent>> Tables::history_of_one(const HistoryQuery& query) {
-    static const std::string from_newest = select_history("DESC");
-    static const std::string from_oldest = select_history("ASC");
-    const bool oldest = query.which == HistoryQuery::Which::oldest;
-    Query rows(database_, oldest ? from_oldest : from_newest);
-    rows.bind(query.name->text()).bind(limit_of(query.after_seq));
-    rows.bind(number_of(query.since.value_or(Instant::min()))).bind(limit_of(query.limit));
-    std::vector<AuditEvent> events;
-    while (true) {
-        const auto row = rows.step();
-        if (!row) return std::unexpected(row.error());
-        if (!*row) break;
-        auto event = read_event(rows);
-        if (!event) return std::unexpected(event.error());
-        events.push_back(std::move(*event));
-    }
-    if (!oldest) std::ranges::reverse(events);
-    return events;
-}
-
-Result<std::vector<AuditEvent>> Tables::history_of_all(const HistoryQuery& query) {
-    static const std::string sql =
-        fmt::format("SELECT newest_at, {} FROM holdfast_audit ORDER BY id DESC", event_columns());
-    const std::size_t limit = query.limit.value_or(std::numeric_limits<std::size_t>::max());
-    if (limit == 0) return {};
-    Query rows(database_, sql);
-    std::vector<AuditEvent> events;
-    // The times of the newest so many that were read. They fall from row to row, unless the clock was put back.
-    std::priority_queue<Instant, std::vector<Instant>, std::greater<>> newest;
-    const bool from_newest = query.which == HistoryQuery::Which::newest;
-    Instant oldest = query.since.value_or(Instant::min());
-    while (true) {
-        const auto row = rows.step();
-        if (!row) return std::unexpected(row.error());
-        // All that were written before are older still.
-        if (!*row || rows.number() < number_of(oldest)) break;
-        auto event = read_event(rows);
-        if (!event) return std::unexpected(event.error());
-        if (event->at < oldest) continue;
-        if (from_newest) newest.push(event->at);
-        if (newest.size() > limit) newest.pop();
-        if (newest.size() == limit) oldest = std::max(oldest, newest.top());
-        events.push_back(std::move(*event));
-    }
-    std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
-    if (events.size() <= limit) return events;
-    const auto cut = from_newest ? events.end() - static_cast<std::ptrdiff_t>(limit)
-                                 : events.begin() + static_cast<std::ptrdiff_t>(limit);
-    if (from_newest)
-        events.erase(events.begin(), cut);
-    else
-        events.erase(cut, events.end());
-    return events;
 }
 
 }  // namespace holdfast::stores::sqlite

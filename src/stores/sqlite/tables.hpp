@@ -1,9 +1,9 @@
 #pragma once
 
-#include "base/turn.hpp"
 #include "holdfast/store.hpp"
 #include "kernel/rebase.hpp"
 #include "kernel/step.hpp"
+#include "stores/common/bonds.hpp"
 #include "stores/sqlite/connection.hpp"
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace holdfast::stores::sqlite {
 
-/// One reading of the host's clocks, by which a whole transaction judges.
+/// One reading of the host's clocks, used for a whole transaction.
 struct Moment {
     Instant now;
     kernel::ClockMark mark;
@@ -21,7 +21,7 @@ struct Moment {
     [[nodiscard]] static Moment of(const Clock& clock) { return {clock.wall(), kernel::mark_of(clock)}; }
 };
 
-/// What a step reads of a lock's queue, and the tickets in it that have run out.
+/// What a step reads of a lock's queue, and the tickets in it that have run out or whose process is dead.
 struct QueueView {
     kernel::Queue queue{};
     std::vector<LockId> dead{};  ///< Those before the head, without the requester's own.
@@ -33,22 +33,36 @@ struct Found {
     bool of_earlier_boot = false;
 };
 
+struct DamagedLock {
+    kernel::Damage damage;
+    bool has_row = false;  ///< Whatever can be read of it.
+};
+
 /// What Holdfast reads and writes, inside a transaction of the caller.
 class Tables {
 public:
-    explicit Tables(Database& database) : database_(database) {}
+    Tables(Database& database, const Bonds& bonds) : database_(database), bonds_(bonds) {}
 
-    /// With deadlines as of `moment`. A lock that was never used is blank.
+    /// With deadlines as of `moment`. Empty if there is no record.
+    [[nodiscard]] Result<std::optional<Found>> find(const LockName& name, const Moment& moment);
+    /// The same, checked. A lock that was never used is blank.
     [[nodiscard]] Result<Found> record(const LockName& name, const Moment& moment);
     [[nodiscard]] Result<QueueView> queue(const LockName& name, std::optional<LockId> own, const Moment& moment);
-    /// The first live ticket of the queue; empty if there is none. Reads no further than that.
+    /// The first live ticket of the queue whose process is not known to be dead; empty if there is none. Reads no
+    /// further than that.
     [[nodiscard]] Result<std::optional<LockId>> first_in_line(const LockName& name, const Moment& moment);
-    /// Whether `ticket` is in the queue, alive, and whether it is the first. Costs the same however long the queue is.
-    [[nodiscard]] Result<base::Standing> standing(const LockName& name, const LockId& own, const Moment& moment);
-    /// Only whether it rose matters, so it is not checked against the row's checksum.
+    /// When a ticket ends, or has ended; empty if it is not there. Costs the same however long the queue is.
+    [[nodiscard]] Result<std::optional<Instant>> end_of_ticket(const LockName& name, const LockId& lock_id,
+                                                               const Moment& moment);
+    /// Not checked against the row's checksum, because the caller only compares it with an earlier value.
     [[nodiscard]] Result<std::uint64_t> seq(const LockName& name);
 
-    /// Whether `record` was blank before decides between adding and changing.
+    /// What is known of a lock of which something cannot be read.
+    [[nodiscard]] Result<DamagedLock> damage(const LockName& name, const Moment& moment);
+    /// Drops all tickets of the lock. Returns their ids, as far as they are ids.
+    [[nodiscard]] Result<std::vector<LockId>> clear_queue(const LockName& name);
+
+    /// `is_new`: adds a row instead of changing one.
     [[nodiscard]] Result<void> put_record(const kernel::Record& record, bool is_new, const Moment& moment);
     [[nodiscard]] Result<void> put_ticket(const LockName& name, const kernel::Ticket& ticket, const Moment& moment);
     [[nodiscard]] Result<void> drop_ticket(const LockName& name, const LockId& lock_id);
@@ -56,22 +70,14 @@ public:
     /// Removes the events of a lock with numbers above `after`, up to `through`.
     [[nodiscard]] Result<void> prune(const LockName& name, std::uint64_t after, std::uint64_t through);
 
-    [[nodiscard]] Result<std::vector<LockStatus>> list(const ListQuery& query, const Moment& moment);
-    [[nodiscard]] Result<std::vector<AuditEvent>> history(const HistoryQuery& query);
-
 private:
-    [[nodiscard]] Result<std::optional<Found>> find(const LockName& name, const Moment& moment);
     /// Fills in how many live tickets there are, and the highest number.
     [[nodiscard]] Result<void> count(const LockName& name, const Moment& moment, kernel::Queue& queue);
     [[nodiscard]] Result<std::optional<kernel::Ticket>> ticket(const LockName& name, std::string_view lock_id,
                                                                const Moment& moment);
-    /// In byte order.
-    [[nodiscard]] Result<std::vector<std::string>> names(const ListQuery& query);
-    [[nodiscard]] Result<std::vector<std::string>> names_since(Instant since, const ListQuery& query);
-    [[nodiscard]] Result<std::vector<AuditEvent>> history_of_one(const HistoryQuery& query);
-    [[nodiscard]] Result<std::vector<AuditEvent>> history_of_all(const HistoryQuery& query);
 
     Database& database_;
+    const Bonds& bonds_;
 };
 
 }  // namespace holdfast::stores::sqlite

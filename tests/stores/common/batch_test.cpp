@@ -62,6 +62,17 @@ TEST(BatchTest, AsksForEveryLockOnceInByteOrder) {
     EXPECT_GE(batch.wanted()[2].depth, 2U) << "who follows must be known when the head goes";
 }
 
+TEST(BatchTest, CountsTheRequestsForEachLock) {
+    Acquire excluded = by_alice(lock("b"));
+    excluded.unless_held = {lock("c")};
+    const std::vector<Request> requests{by_bob(lock("a")), excluded, check(lock("b"), FencingToken{1})};
+    const Batch batch(requests);
+    ASSERT_THAT(names_in(batch.wanted()), ElementsAre("a", "b", "c"));
+    EXPECT_TRUE(batch.wanted()[0].is_asked_for_once());
+    EXPECT_FALSE(batch.wanted()[1].is_asked_for_once());
+    EXPECT_FALSE(batch.wanted()[2].is_asked_for_once()) << "nobody asks for it";
+}
+
 TEST(BatchTest, ALaterRequestSeesWhatAnEarlierOneDid) {
     const Acquire alice = by_alice(lock("x"));
     const std::vector<Request> requests{alice, by_bob(lock("x")), release(alice), by_carol(lock("x"))};
@@ -86,7 +97,7 @@ TEST(BatchTest, ARefusalWritesNothing) {
     EXPECT_THAT(batch.changes(), IsEmpty());
 }
 
-TEST(BatchTest, ALockThatCannotBeReadBlocksOnlyWhoNeedsIt) {
+TEST(BatchTest, AnUnreadableLockBlocksOnlyTheRequestsThatNeedIt) {
     Acquire excluded = by_carol(lock("z"));
     excluded.unless_held = {lock("x")};
     const std::vector<Request> requests{by_alice(lock("x")), by_bob(lock("y")), excluded};
@@ -126,7 +137,7 @@ TEST(BatchTest, ATicketThatIsTakenAndGivenUpInOneBatchLeavesNothing) {
     for (const Change& change : batch.changes()) EXPECT_THAT(change.put, IsEmpty());
 }
 
-TEST(BatchTest, EverybodyWhoJoinsInOneBatchHasAPlaceOfItsOwnBehindThoseBefore) {
+TEST(BatchTest, WaitersThatJoinInOneBatchHavePlacesOfTheirOwnAfterTheEarlierOnes) {
     LockView held = after({by_alice(lock("x"))});
     held.last_number = 7;
     const std::vector<Request> requests{queued(by_bob(lock("x"))), queued(by_carol(lock("x"))),
@@ -156,6 +167,19 @@ TEST(BatchTest, NobodyTakesOverWithinTheMarginOfAnExpiry) {
     EXPECT_THAT(answer(by_bob(lock("x")), noon + 34s), RefusedWith(Errc::lock_conflict));
     EXPECT_THAT(answer(by_bob(lock("x")), noon + 35s), Granted());
     EXPECT_THAT(answer(renewal(alice), noon + 30s), RefusedWith(Errc::lock_expired)) << "the holder gains nothing";
+}
+
+TEST(BatchTest, NobodyAnnouncesALeaseWithinTheMargin) {
+    const Acquire alice = by_alice(lock("x"), 30s);
+    const LockView held = after({alice});
+    const auto answer = [&](Instant now) {
+        const std::vector<Request> requests{expiry(alice)};
+        Batch batch(requests);
+        return run(batch, {held}, now, 5s)[0];
+    };
+    EXPECT_THAT(answer(noon + 30s), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(answer(noon + 35s - 1ms), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(answer(noon + 35s), Granted());
 }
 
 // The margin holds a lease for longer, as if the clock stood still; a place in the queue must not pay for that.
@@ -199,7 +223,7 @@ TEST(SealedTest, ADeadlineMovesWithAClockThatWasPutBack) {
     EXPECT_EQ(must(unsealed_ticket(sealed(ticket, noon), lock("x"), noon - 1h)).value.expires_at, noon - 1h + 10s);
 }
 
-TEST(BatchTest, AMovedDeadlineIsSavedByTheFirstWhoMayChangeTheLock) {
+TEST(BatchTest, AMovedDeadlineIsSavedByTheFirstChangeOfTheLock) {
     LockView held = after({by_alice(lock("x"))});
     held.moved = true;
     const std::vector<Request> contender{by_bob(lock("x"))};
@@ -215,7 +239,7 @@ TEST(BatchTest, AMovedDeadlineIsSavedByTheFirstWhoMayChangeTheLock) {
     EXPECT_THAT(looked.changes(), IsEmpty());
 }
 
-TEST(BatchTest, AMovedTicketIsSavedByTheFirstWhoMayChangeTheLock) {
+TEST(BatchTest, AMovedTicketIsSavedByTheFirstChangeOfTheLock) {
     LockView held = after({by_alice(lock("x"))});
     const kernel::Ticket dead_waiter = ticket_of(by_carol(lock("x")), 1, noon + 10s);
     const Acquire bob = queued(by_bob(lock("x")));

@@ -1,5 +1,5 @@
 // Threads that ask at once share a batch, and nothing else. The store is a function that the test holds up: what it is
-// asked meanwhile has to gather, so nothing here depends on who is faster.
+// asked meanwhile has to gather, so nothing here depends on which thread is faster.
 #include "stores/common/gathering.hpp"
 
 #include "support/matchers.hpp"
@@ -33,7 +33,7 @@ public:
         changed_.notify_all();
         const bool busy =
             busy_ && std::ranges::any_of(requests, [&](const Request& request) { return name_of(request) == *busy_; });
-        // Who does not wait for a lock does not wait for the test either, if it is that lock.
+        // A batch that must not wait for locks does not wait for the test either, if it is that lock.
         const bool quick = name_of(requests.front()) == tests::lock("quick");
         changed_.wait(lock, [&] { return open_ || quick || ((busy || singles_pass_) && requests.size() == 1); });
         if (busy)
@@ -84,7 +84,8 @@ public:
         const std::scoped_lock lock(mutex_);
         return deadlines_.at(name);
     }
-    /// The locks that were asked for together and then alone. Who comes when the others have left goes alone at once.
+    /// The locks that were asked for together and then alone. A call that comes when no other is under way is sent
+    /// alone at once.
     std::set<std::string> shared_and_alone() {
         const std::scoped_lock lock(mutex_);
         std::set<std::string> both;
@@ -164,7 +165,7 @@ TEST_F(GatheringTest, EverybodyGetsTheAnswerToTheirOwnQuestion) {
     }
 }
 
-TEST_F(GatheringTest, WhoAsksForSeveralLocksGetsTheAnswersToThose) {
+TEST_F(GatheringTest, ACallForSeveralLocksGetsTheAnswersToThose) {
     fill();
     for (int i = 0; i < 20; ++i) {
         std::vector<std::string> names;
@@ -188,7 +189,7 @@ TEST_F(GatheringTest, AFailureThatChangedNothingIsNotShared) {
     for (std::size_t i = 0; i < 20; ++i) EXPECT_TRUE(answer(i + 3)) << answer(i + 3).error().message;
 }
 
-TEST_F(GatheringTest, AnOutcomeThatNobodyKnowsIsUnknownToAllWhoWereSentTogether) {
+TEST_F(GatheringTest, AnUnknownOutcomeIsUnknownToAllCallsOfTheBatch) {
     held_.fail_when_shared(Errc::outcome_unknown);
     fill();
     for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i));
@@ -204,7 +205,7 @@ TEST_F(GatheringTest, AnOutcomeThatNobodyKnowsIsUnknownToAllWhoWereSentTogether)
     EXPECT_THAT(held_.shared_and_alone(), testing::IsEmpty()) << "what may have been done is not done again";
 }
 
-TEST_F(GatheringTest, OnlyWhoAsksForABusyLockIsSentAlone) {
+TEST_F(GatheringTest, OnlyACallForABusyLockIsSentAlone) {
     held_.make_busy("lock 7");
     fill();
     for (int i = 0; i < 20; ++i) ask("lock " + std::to_string(i));
@@ -217,7 +218,7 @@ TEST_F(GatheringTest, OnlyWhoAsksForABusyLockIsSentAlone) {
     EXPECT_THAT(held_.shared_and_alone(), testing::IsSubsetOf({"lock 7"}));
 }
 
-TEST_F(GatheringTest, WhoWaitsForABusyLockTakesNobodysPlace) {
+TEST_F(GatheringTest, ACallThatWaitsForABusyLockBlocksNoOther) {
     held_.make_busy("busy");
     for (int i = 0; i < 3; ++i) ask("busy");
     held_.await_alone(3);
@@ -247,8 +248,8 @@ TEST_F(GatheringTest, NobodysRequestIsCarriedOutAfterItsOwnDeadline) {
     for (int i = 0; i < 20; ++i) EXPECT_LE(held_.deadline_of("lock " + std::to_string(i)), deadline_of(i).at) << i;
 }
 
-// Those who were answered together come back one after the other, and the first of them would go by himself. That it
-// waits for others is not certain to be seen every time; without it, it is never seen.
+// Callers that were answered together return one after the other, and the first of them would be sent by itself. That
+// it waits for others is not certain to be seen every time; without it, it is never seen.
 TEST_F(GatheringTest, BesideALargeBatchNobodyGoesByHimselfAtOnce) {
     fill();
     for (int i = 0; i < 4; ++i) ask("lock " + std::to_string(i));
@@ -272,7 +273,7 @@ TEST_F(GatheringTest, BesideALargeBatchNobodyGoesByHimselfAtOnce) {
     EXPECT_TRUE(together);
 }
 
-TEST_F(GatheringTest, WhoHasNoTimeLeftIsNotSent) {
+TEST_F(GatheringTest, ACallWithoutTimeLeftIsNotSent) {
     fill();
     const Request request = by_alice(lock("late"));
     const auto late = gathering_.apply({&request, 1}, Deadline::in(host_clock(), 0ms));

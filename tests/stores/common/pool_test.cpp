@@ -30,8 +30,8 @@ protected:
 
     int opened_ = 0;
     bool is_away_ = false;
-    const CallBudget budget_{10s};
-    Pool<FakeConnection> pool_{[this](const CallBudget&) -> Result<std::unique_ptr<FakeConnection>> {
+    const base::CallBudget budget_{10s};
+    Pool<FakeConnection> pool_{[this](const base::CallBudget&) -> Result<std::unique_ptr<FakeConnection>> {
         if (is_away_) return fail(Errc::store_unavailable, "the server is away");
         return std::make_unique<FakeConnection>(FakeConnection{.number = ++opened_});
     }};
@@ -99,17 +99,17 @@ TEST_F(ConnectionPool, SaysWhyAServerIsNotReachedAndForgetsItWhenItIs) {
 
 TEST(CallBudget, EndsWithTheCallersDeadline) {
     ManualClock clock;
-    const CallBudget budget(clock, Deadline::in(clock, 5s));
+    const base::CallBudget budget(clock, Deadline::in(clock, 5s));
     EXPECT_EQ(budget.left(), 5s);
     clock.advance(5s);
     EXPECT_TRUE(budget.over());
 }
 
 TEST(CallBudget, IsBoundedForCallersWithoutADeadline) {
-    EXPECT_LE(CallBudget(host_clock(), Deadline::never()).left(), CallBudget::longest_silence);
+    EXPECT_LE(base::CallBudget(host_clock(), Deadline::never()).left(), base::CallBudget::longest_silence);
     const ManualClock still;
-    EXPECT_LE(CallBudget(still, Deadline::in(still, 1h), 30s).left(), 30s);
-    EXPECT_TRUE(CallBudget(0ms).over());
+    EXPECT_LE(base::CallBudget(still, Deadline::in(still, 1h), 30s).left(), 30s);
+    EXPECT_TRUE(base::CallBudget(0ms).over());
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ std::string shim() {
 
 }  // namespace
 
-// The server runs as somebody else, who may not look into the build folder, and what cannot be read is not preloaded.
+// The server runs as another user, which may not read the build folder, and a library that cannot be read is not
+// preloaded.
 ServerClock::ServerClock()
     : file_(folder_.write("offset", std::string(sizeof(std::int64_t), '\0'))),
       shim_(folder_.write("shim.so", shim())) {}

@@ -35,14 +35,14 @@ std::unique_ptr<Server> start_node(const Node& node, const std::string& cluster,
                                    const ServerOptions& options) {
     auto folder = std::make_shared<ServerFolder>();
     const auto url = [](std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); };
-    Server::Plan plan{
-        .name = "etcd",
-        .command = {"/usr/bin/etcd", "--name", node.name, "--data-dir", (folder->path() / "data").string(),
-                    "--listen-client-urls", url(node.client_port), "--advertise-client-urls", url(node.client_port),
-                    "--listen-peer-urls", url(node.peer_port), "--initial-advertise-peer-urls", url(node.known_port),
-                    "--initial-cluster", cluster, "--log-level", "error"},
-        .environment = options.environment,
-        .is_ready = std::move(is_ready)};
+    Server::Plan plan{.name = "etcd",
+                      .command = {server_program("etcd", "/usr/bin", "etcd"), "--name", node.name, "--data-dir",
+                                  (folder->path() / "data").string(), "--listen-client-urls", url(node.client_port),
+                                  "--advertise-client-urls", url(node.client_port), "--listen-peer-urls",
+                                  url(node.peer_port), "--initial-advertise-peer-urls", url(node.known_port),
+                                  "--initial-cluster", cluster, "--log-level", "error"},
+                      .environment = options.environment,
+                      .is_ready = std::move(is_ready)};
     plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
     return std::make_unique<Server>(std::move(plan), std::move(folder), node.client_port);
 }

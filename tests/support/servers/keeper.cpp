@@ -33,7 +33,8 @@ void wait_for_end(pid_t owner, int signals) {
     if (process) poll(waiting.data(), waiting.size(), -1);
 }
 
-int keep(const fs::path& folder, const std::vector<std::string>& kinds, pid_t owner, base::Fd ready) {
+/// `ready` stays open until the caller has told why it failed: its end is what the test run waits for.
+int keep(const fs::path& folder, const std::vector<std::string>& kinds, pid_t owner, base::Fd& ready) {
     setsid();
     sigset_t ending;
     sigemptyset(&ending);
@@ -75,7 +76,7 @@ int start(const fs::path& folder, const std::vector<std::string>& kinds) {
             const int log = open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
             dup2(log, 1);
             dup2(log, 2);
-            _exit(keep(folder, kinds, owner, std::move(tell)));
+            _exit(keep(folder, kinds, owner, tell));
         } catch (const std::exception& error) {
             std::fprintf(stderr, "%s\n", error.what());
             _exit(1);

@@ -32,7 +32,7 @@ TEST(Keeper, FailsWhenAServerCannotStartAndSaysWhich) {
 TEST(Keeper, KeepsServersThatAreUp) {
     const TempFolder folder;
     const fs::path servers = folder.path() / "servers";
-    // The keeper lives for as long as who started it.
+    // The keeper lives as long as the process that started it.
     Process run = Process::run({"/bin/sh", "-c",
                                 R"("$1" start "$2" redis && test -s "$2/redis" && "$1" stop "$2" && ! test -e "$2")",
                                 "sh", KEEPER, servers.string()});
@@ -40,7 +40,7 @@ TEST(Keeper, KeepsServersThatAreUp) {
     EXPECT_EQ(run.wait(), (Exit{.status = 0})) << said;
 }
 
-TEST(Server, IsUpOnlyIfItIsTheOneWhoListens) {
+TEST(Server, IsUpOnlyIfItListensItself) {
     const auto redis = start_redis_server();
     EXPECT_TRUE(redis->listens());
     // A server that failed, on a port where a stranger answers.

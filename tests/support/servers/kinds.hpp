@@ -18,8 +18,21 @@ struct ServerOptions {
     std::vector<std::string> environment{};  ///< `NAME=value`; how a clock shim gets in.
 };
 
+/// Where a program of a server is: in the folder that HOLDFAST_SERVER_POSTGRES, _MYSQL, _REDIS or _ETCD names, for
+/// another version than that of the system, or in `usual`.
+[[nodiscard]] std::string server_program(std::string_view kind, std::string_view usual, std::string_view name);
+
+/// With HOLDFAST_SERVER_PROMOTED in the environment one that was a standby, and was promoted when its primary was
+/// killed.
 [[nodiscard]] std::unique_ptr<Server> start_postgres_server(const ServerOptions& options = {});
+/// A hot standby, by pg_basebackup, which follows `primary` by streaming.
+[[nodiscard]] std::unique_ptr<Server> start_postgres_standby(const Server& primary);
+/// The same from a copy of its files, for which it is killed and started again. Packages of other versions have no
+/// pg_basebackup.
+[[nodiscard]] std::unique_ptr<Server> start_postgres_standby_from_files(Server& primary);
+/// MariaDB, or MySQL where that is what HOLDFAST_SERVER_MYSQL has.
 [[nodiscard]] std::unique_ptr<Server> start_mariadb_server(const ServerOptions& options = {});
+/// With HOLDFAST_SERVER_CLUSTER in the environment the one node of a cluster.
 [[nodiscard]] std::unique_ptr<Server> start_redis_server(const ServerOptions& options = {});
 [[nodiscard]] std::unique_ptr<Server> start_etcd_server(const ServerOptions& options = {});
 

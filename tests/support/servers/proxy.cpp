@@ -271,7 +271,7 @@ bool Proxy::loses_reply(const Link& link) {
     const std::scoped_lock lock(mutex_);
     is_done_ = nullptr;
     happened_ = true;
-    // Before the connection ends: whoever sees that and comes again finds nobody.
+    // Before the connection ends, so that a client that reconnects finds no listener.
     if (fate == Fate::lose_server) {
         listening_.reset();
         cut_ = true;

@@ -55,13 +55,13 @@ public:
     [[nodiscard]] std::uint64_t messages() const;
     /// Breaks all connections that there are. They are when this returns.
     void cut();
-    /// Breaks them as a firewall does that has forgotten them: whoever says something on one is told at once that it
-    /// is gone. They are when this returns.
+    /// Breaks them as a firewall does that has forgotten them: a client that sends on one is told at once that it is
+    /// gone. They are when this returns.
     void reset();
     /// From now on. Connections can be made on any road, but what is said on them takes its time.
     void become(const Road& road);
-    /// From now on clients who say `text` are understood to say `instead`, which is as long: for answers that a server
-    /// gives only in situations that nobody can bring about. Nothing is said wrongly any more when both are empty.
+    /// From now on `text` from clients is replaced by `instead`, which is as long: for answers that a server gives only
+    /// in situations that nobody can bring about. Nothing is said wrongly any more when both are empty.
     void misquote(std::string text, std::string instead);
     /// From now on nobody listens, and all connections are broken. They are when this returns. In contrast to
     /// `lose_server` it waits for no answer, which a client without time may not wait for either.

@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 
 [[noreturn]] void give_up(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
-/// Who servers run as: PostgreSQL refuses root, and the others should.
+/// The user of the servers: PostgreSQL refuses root, and the others should.
 const passwd* server_user() {
     if (geteuid() != 0) return nullptr;
     const passwd* user = getpwnam("nobody");
@@ -88,7 +88,7 @@ std::vector<pid_t> children_of(pid_t pid) {
     return {std::istream_iterator<pid_t>(in), {}};
 }
 
-/// `socket:[INODE]` of everybody who listens on the port.
+/// `socket:[INODE]` of every process that listens on the port.
 std::set<std::string> listeners_on(std::uint16_t port) {
     constexpr std::string_view listening = "0A";
     std::set<std::string> found;

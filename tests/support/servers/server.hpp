@@ -47,7 +47,7 @@ public:
     [[nodiscard]] const ServerFolder& folder() const { return *folder_; }
 
     /// It runs, and it is this process, or a child of it, that listens on the port. An answer alone may be that of a
-    /// stranger who was faster.
+    /// stranger that was faster.
     [[nodiscard]] bool listens() const;
 
     /// SIGKILL, and waits until it is gone.

@@ -1,5 +1,6 @@
 #include "support/servers/kinds.hpp"
 
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -7,6 +8,13 @@
 #include <stdexcept>
 
 namespace holdfast::tests {
+
+std::string server_program(std::string_view kind, std::string_view usual, std::string_view name) {
+    std::string variable = "HOLDFAST_SERVER_";
+    for (const char letter : kind) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    const char* const folder = std::getenv(variable.c_str());
+    return std::string(folder != nullptr ? std::string_view(folder) : usual) + "/" + std::string(name);
+}
 
 std::vector<std::string> server_kinds() { return {"postgres", "mysql", "redis", "etcd"}; }
 

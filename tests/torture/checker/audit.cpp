@@ -57,7 +57,7 @@ private:
         verdict_.flag("C4", lock_.name + ": " + what, first, second);
     }
 
-    /// The events must tell one story: who has the lock after each of them.
+    /// The events must be consistent: they show the holder after each of them.
     void walk() {
         std::string holder;
         const Audit* last = nullptr;
@@ -142,7 +142,7 @@ private:
             flag(fmt::format("{} renewals were acknowledged and {} are in the audit", told.certain_extensions,
                              written.extensions),
                  told.line, line);
-        // One of those who asked was granted it, unless it was handed on.
+        // One of the requesters was granted it, unless it was handed on.
         const bool one_was_first = told.may_repeat > 0 && told.may_repeat == told.acquired && told.queued == 0;
         const std::uint64_t repeats = told.may_repeat - (one_was_first ? 1 : 0);
         if (written.extensions > told.renewed + repeats)

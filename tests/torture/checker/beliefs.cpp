@@ -7,7 +7,7 @@
 namespace checker {
 namespace {
 
-/// Taken from its holder by an operator, who knows that the holder may still believe.
+/// Taken from its holder by an operator, with the knowledge that the holder may still believe.
 bool was_broken(const LockHistory& lock, const std::string& id, Nanos before) {
     return std::ranges::any_of(lock.ops, [&](const Op& op) {
         return op.kind == "break" && op.id == id && op.ending != Ending::refused && op.begun < before;
@@ -37,7 +37,7 @@ std::vector<Trust> trusts_of(const History& history, const LockHistory& lock) {
     for (const Belief& belief : lock.beliefs)
         if (belief.lost) end_at(belief.id, belief.at);
     for (const Op& op : lock.ops) {
-        // Who gives the lock away stops believing before it asks the store.
+        // A holder that releases the lock stops believing before it sends the request.
         if (op.kind == "release" || op.kind == "transfer") end_at(op.id, op.begun);
         const std::string& id = op.kind == "transfer" ? op.to : op.id;
         const auto found = by_id.find(id);
@@ -75,7 +75,7 @@ void check_beliefs(const History& history, const LockHistory& lock, Verdict& ver
                              widest->line, trust.line);
             }
         }
-        // How long who waited had to wait for somebody who was gone.
+        // How long a waiter had to wait for a holder that was gone.
         if (widest != nullptr && trust.start >= widest->end && trust.asked < trust.start)
             verdict.times["from the holder's last moment to the next grant"].push_back(
                 ms(trust.start - std::max(widest->end, std::min(trust.asked, trust.start))));

@@ -60,7 +60,7 @@ bool was_noticed(const History& history, const Fault& fault) {
 
 /// A call failed, or took longer than any does that nothing holds up.
 bool held_somebody_up(const History& history, const Fault& fault) {
-    // A delay is seen by who asked during it and heard the answer late.
+    // A delay is seen in a request that was sent during it and answered late.
     const Nanos earliest = fault.delay > 0 ? fault.begun : 0;
     const Nanos longest = fault.delay > 0 ? 2 * fault.delay : 200'000'000;
     const bool late = any_op(history, [&](const Op& op) {

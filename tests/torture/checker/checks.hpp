@@ -73,7 +73,7 @@ void check_register(const LockHistory& lock, Verdict& verdict);
 void check_liveness(const History& history, const LockHistory& lock, Verdict& verdict);
 /// C9: what was broken stays broken.
 void check_breaks(const LockHistory& lock, Verdict& verdict);
-/// C10: who lives under a lease is dead before anybody lives under, or believes in, the next one.
+/// C10: a process under a lease is dead before any process runs under the next one, or believes in it.
 void check_lives(const History& history, const LockHistory& lock, Verdict& verdict);
 /// Whether the faults met anybody.
 void count_bites(const History& history, Verdict& verdict);

@@ -17,14 +17,14 @@
 /// - `begin`, before a call: `p` process, `i` its number there, `op`, `l` lock, `t`; and, where they make sense, `id`
 ///   (lock_id), `tok` (acted under), `to` (lock_id of the new holder), `ticket` (ms), `n` (of a write), `base` (version
 ///   read)
-/// - `handed` is an `op` that always ends with `ok`: who stood in line found that the lock is its own
+/// - `handed` is an `op` that always ends with `ok`: a queued waiter found that the lock is its own
 /// - `supervise` is such an `op` as well: a `holdfast run`, from its start to its end
 /// - `end`, after it: `p`, `i`, `t`, `r` (`ok`, `refused`, `lost`, `unknown`), `why`; `tok` granted, `rs` renew_seq,
 /// `v` version
 /// - `believe`: `p`, `l`, `id`, `tok`, `t`, `until`: the holder trusts its lease now, and until then
 /// - `lost`: `p`, `l`, `id`, `t`: the holder knows that it is over
-/// - `life`, written by who lives under a lease: `p` (whose supervisor started it), `l`, `id`, `tok`, `t`, `what`
-/// (`begin`, `beat`, `end`)
+/// - `life`, written by a process under a lease: `p` (whose supervisor started it), `l`, `id`, `tok`, `t`, `what`
+///   (`begin`, `beat`, `end`)
 /// - `fault`: `kind`, `t`, `t1`, `p` (victim), `from` (of a restore: when the copy was made), `ms` (of a delay, one
 /// way); `heal`: `t`, no faults any more
 /// - `audit`: `l`, `seq`, `kind`, `tok`, `id`, `from` (lock_id that lost it); `state`: `l`, `seq`, `tok`, `id`, `chain`

@@ -117,8 +117,8 @@ std::vector<Grant> grants_of(const LockHistory& lock) {
         if (op.kind != "acquire" && op.kind != "transfer" && op.kind != "handed") continue;
         const std::string& id = op.kind == "transfer" ? op.to : op.id;
         if (granted[id]) continue;
-        // A refusal says that nothing was granted until then, but who has a place in line may be handed the lock from
-        // then on; an unknown answer says nothing.
+        // A refusal says that nothing was granted until then, but a queued waiter may be handed the lock from then on;
+        // an unknown answer says nothing.
         if (op.ending == Ending::refused) {
             asked.erase(id);
             if (op.ticket > 0) asked.emplace(id, op.begun);

@@ -13,9 +13,9 @@ enum class Guard { on, off };
 
 /// A resource behind a fence: a register whose every change is a line of its journal.
 ///
-/// The fence remembers token and lock_id of who sealed last. A seal with a higher token passes, or with the same token
-/// and lock_id; a write passes only for who sealed last. Each step is one appended record under a lock of the kernel,
-/// so a process that is killed leaves the state before it or after it.
+/// The fence remembers token and lock_id of the last seal. A seal with a higher token passes, or with the same token
+/// and lock_id; a write passes only with those of the last seal. Each step is one appended record under a lock of the
+/// kernel, so a process that is killed leaves the state before it or after it.
 class GuardedRegister {
 public:
     /// `lock` is the name of the lock that protects it. Throws if the file cannot be opened.

@@ -24,10 +24,13 @@ struct Describe {
     Described operator()(const Release& r) const { return {"release", id_of(r.as)}; }
     Described operator()(const Cancel& r) const { return {"cancel", id_of(r.as)}; }
     Described operator()(const Prune&) const { return {"prune", ""}; }
+    Described operator()(const Repair&) const { return {"repair", ""}; }
     Described operator()(const Transfer& r) const {
         return {"transfer", id_of(r.as) + fmt::format(R"(,"to":"{}")", r.to_as.lock_id.text())};
     }
     Described operator()(const Break& r) const { return {"break", fmt::format(R"(,"id":"{}")", r.expected.text())}; }
+    Described operator()(const Expire& r) const { return {"expire", fmt::format(R"(,"id":"{}")", r.lock_id.text())}; }
+    Described operator()(const ReportFenced&) const { return {"fenced", ""}; }
     Described operator()(const Check&) const { return {"check", ""}; }
     Described operator()(const Ask& r) const { return {"ask", id_of(r.as)}; }
     Described operator()(const Answer&) const { return {"answer", ""}; }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <thread>
 
@@ -68,7 +69,7 @@ void Worker::last_turns() {
         const std::uint64_t number = recorder_.begin("turn", name, "");
         const Deadline deadline = Deadline::in(host_clock(), last_patience);
         auto held = hold(store_, lock(name), options(last_patience));
-        // Whatever goes wrong on the way, the lock must be there for who goes on asking.
+        // Whatever goes wrong on the way, a client that keeps asking must get the lock.
         while (!held && !deadline.passed(host_clock()))
             held = hold(store_, lock(name), options(deadline.remaining(host_clock())));
         if (!held) {
@@ -200,7 +201,7 @@ void Worker::run() {
                                            recorder_.process(),
                                            std::to_string(below(2 * ttl)),
                                            one_in(2) ? "deaf" : "polite",
-                                           one_in(3) ? "astray" : "near"};
+                                           std::array{"near", "astray", "bare"}[below(3)]};
     const std::uint64_t number = recorder_.begin("supervise", name, "");
     const std::optional<int> status = run_and_wait(command);
     std::string why;
@@ -219,8 +220,8 @@ GuardedRegister& Worker::register_of(const std::string& name) {
 void Worker::guarded() {
     const std::string name = any("register");
     if (one_in(60)) return force(name);
-    // Not in the queue, where the place of somebody who was killed keeps all others out for seconds: the fence has more
-    // to do where holders follow each other quickly.
+    // Not in the queue, where the place of a killed client keeps all others out for seconds: the fence has more to do
+    // where holders follow each other quickly.
     auto held = hold(store_, lock(name), options(0ms));
     for (int attempt = 0; attempt < 30 && !held && held.error().code == Errc::lock_conflict; ++attempt) {
         std::this_thread::sleep_for(milliseconds{20 + below(20)});

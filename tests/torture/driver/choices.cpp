@@ -48,7 +48,7 @@ Choice Choices::next() {
         return std::ranges::find(options_.workloads, workload) != options_.workloads.end();
     };
     std::string workload = options_.workloads[below(options_.workloads.size())];
-    // Who stops should be in the middle of work that a fence protects: that is what a stop is for.
+    // A process should be stopped in the middle of work that a fence protects: this is what a stop tests.
     if (choice.fault == "stop" && has("register")) workload = "register";
     if (is_of_supervisors(choice.fault)) workload = "run";
     const std::vector<std::string> locks = locks_of(workload);

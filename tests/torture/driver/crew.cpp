@@ -70,6 +70,10 @@ void Crew::start(std::size_t place) {
 
 void Crew::kill(std::size_t place) {
     Member& member = members_[place];
+    // With the client dies the outer process of its supervisor. The inner one must be able to end the command.
+    if (member.stopped)
+        if (const holdfast::base::Fd inner = supervisor_of(place, Link::inner))
+            syscall(SYS_pidfd_send_signal, inner.get(), SIGCONT, nullptr, 0);
     member.process->send(SIGKILL);
     if (member.process->wait() != Exit{.signal = SIGKILL})
         throw std::runtime_error(name_of(place) + " ended before it was killed");
@@ -89,26 +93,30 @@ void Crew::stop(std::size_t place) {
     if (waitid(P_PID, static_cast<id_t>(members_[place].process->pid()), &info, WSTOPPED | WEXITED | WNOWAIT) != 0)
         throw std::system_error(errno, std::generic_category(), "waitid");
     members_[place].stopped = true;
-    // With its supervisor, which uses the store as well. A client that stands still reaps nobody, so the number stays.
-    const pid_t supervisor = child_of(members_[place].process->pid());
-    if (supervisor == 0) return;
-    ::kill(supervisor, SIGSTOP);
-    while (!holdfast::tests::has_halted(supervisor)) std::this_thread::sleep_for(1ms);
+    // With the inner process of its supervisor, which uses the store as well. The outer one has to end the command in
+    // time. A client that stands still reaps nobody, so the number of its child stays.
+    const holdfast::base::Fd inner = supervisor_of(place, Link::inner);
+    if (!inner) return;
+    const pid_t number = child_of(child_of(members_[place].process->pid()));
+    syscall(SYS_pidfd_send_signal, inner.get(), SIGSTOP, nullptr, 0);
+    while (number != 0 && !holdfast::tests::has_halted(number)) std::this_thread::sleep_for(1ms);
 }
 
 void Crew::resume(std::size_t place) {
-    if (const pid_t supervisor = child_of(members_[place].process->pid()); supervisor != 0) ::kill(supervisor, SIGCONT);
+    if (const holdfast::base::Fd inner = supervisor_of(place, Link::inner))
+        syscall(SYS_pidfd_send_signal, inner.get(), SIGCONT, nullptr, 0);
     members_[place].process->send(SIGCONT);
     members_[place].stopped = false;
 }
 
-holdfast::base::Fd Crew::supervisor_of(std::size_t place) const {
+holdfast::base::Fd Crew::supervisor_of(std::size_t place, Link link) const {
     const pid_t client = members_[place].process->pid();
-    const pid_t pid = child_of(client);
+    const auto find = [&] { return link == Link::outer ? child_of(client) : child_of(child_of(client)); };
+    const pid_t pid = find();
     if (pid == 0) return {};
     holdfast::base::Fd supervisor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     // Still the same process when it was opened?
-    return child_of(client) == pid ? std::move(supervisor) : holdfast::base::Fd{};
+    return find() == pid ? std::move(supervisor) : holdfast::base::Fd{};
 }
 
 void Crew::expect_nobody_alive() const {

@@ -30,11 +30,13 @@ public:
     void stop(std::size_t place);
     void resume(std::size_t place);
 
-    /// The supervisor that a client has started, as a descriptor for signals. None: it has none at the moment.
-    [[nodiscard]] holdfast::base::Fd supervisor_of(std::size_t place) const;
+    /// One of the two processes of the supervisor that a client has started, as a descriptor for signals. None: it has
+    /// none at the moment.
+    enum class Link { outer, inner };
+    [[nodiscard]] holdfast::base::Fd supervisor_of(std::size_t place, Link link) const;
 
-    /// Returns when whatever clients have started is dead as well. Throws if that takes too long: who is to end it has
-    /// failed.
+    /// Returns when whatever clients have started is dead as well. Throws if that takes too long: the process that
+    /// should end it has failed.
     void kill_all();
     void start_all();
 

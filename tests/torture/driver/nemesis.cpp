@@ -38,18 +38,20 @@ void Nemesis::rage() {
 }
 
 void Nemesis::inflict(const Choice& choice) {
-    if (choice.fault == "restore") return restore(choice);
+    if (choice.fault == "restore") return harmed_.empty() ? restore(choice) : void();
     const std::int64_t begun = now_ns();
     if (choice.fault == "kill") {
         const std::size_t victim = victim_of(choice);
         const std::string name = crew_.name_of(victim);
+        if (harmed_.contains(name)) return;
         crew_.replace(victim);
         return record("kill", name, begun);
     }
     if (choice.fault == "stop") {
-        // Some must go on: who is stopped is only missed by others.
+        // Some must go on: only running clients notice that others are stopped.
         const std::size_t victim = victim_of(choice);
         if (crew_.is_stopped(victim) || crew_.stopped() * 3 >= crew_.size()) return;
+        if (harmed_.contains(crew_.name_of(victim))) return;
         crew_.stop(victim);
         due_.emplace(steady_clock::now() + choice.length, [this, begun, name = crew_.name_of(victim)] {
             const auto place = crew_.place_of(name);
@@ -69,8 +71,10 @@ void Nemesis::inflict(const Choice& choice) {
 
 void Nemesis::harm_supervisor(const Choice& choice) {
     const std::size_t place = victim_of(choice);
-    if (crew_.is_stopped(place)) return;
-    auto supervisor = std::make_shared<holdfast::base::Fd>(crew_.supervisor_of(place));
+    if (crew_.is_stopped(place) || harmed_.contains(crew_.name_of(place))) return;
+    // Either process of it. By the length, which the seed has chosen.
+    const Crew::Link link = choice.length.count() % 2 == 0 ? Crew::Link::outer : Crew::Link::inner;
+    auto supervisor = std::make_shared<holdfast::base::Fd>(crew_.supervisor_of(place, link));
     if (!*supervisor) return;
     // It may end at any moment, and then there is nobody to hear it.
     const auto send = [supervisor](int signal) {
@@ -83,9 +87,11 @@ void Nemesis::harm_supervisor(const Choice& choice) {
         return record(choice.fault, name, begun);
     }
     send(SIGSTOP);
+    harmed_.insert(name);
     due_.emplace(steady_clock::now() + choice.length, [this, begun, name, send, fault = choice.fault] {
         record(fault, name, begun);
         send(SIGCONT);
+        harmed_.erase(name);
     });
 }
 

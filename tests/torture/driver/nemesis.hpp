@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 
 namespace torture {
 
@@ -27,7 +28,7 @@ private:
     void harm_supervisor(const Choice& choice);
     [[nodiscard]] std::size_t victim_of(const Choice& choice) const;
     void record(const std::string& fault, const std::string& victim, std::int64_t begun, std::int64_t copied = 0);
-    /// Sleeps, and wakes up who has been stopped long enough.
+    /// Sleeps, and continues processes that have been stopped long enough.
     void rest(std::chrono::milliseconds time);
     void resume_due(std::chrono::steady_clock::time_point now);
 
@@ -37,6 +38,9 @@ private:
     holdfast::Store& store_;
     Recorder& recorder_;
     std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> due_{};
+    /// Clients of which a process of the supervisor is stopped. Nothing else happens to them: one of the two must be
+    /// able to end the command.
+    std::set<std::string> harmed_{};
 };
 
 }  // namespace torture

@@ -46,7 +46,7 @@ void Roads::finish(const Choice& choice) {
         proxy->become({});
         if (!fates().contains(choice.fault)) continue;
         proxy->arrange(0, fates().at(choice.fault));
-        // Who got no answer waits for it as long as its own patience lasts, unless the connection breaks.
+        // A client without an answer waits until its own timeout, unless the connection breaks.
         if (choice.fault == "silence") proxy->cut();
     }
 }

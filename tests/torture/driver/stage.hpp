@@ -15,7 +15,7 @@ public:
 
     /// What clients open.
     [[nodiscard]] virtual std::string url() const = 0;
-    /// The same store for who looks at it, past whatever loses messages.
+    /// The same store for the checker, without the proxy that loses messages.
     [[nodiscard]] virtual std::string inner_url() const { return url(); }
     /// For how long after the end of a lease it lets nobody else in.
     [[nodiscard]] virtual std::chrono::milliseconds margin() const { return {}; }

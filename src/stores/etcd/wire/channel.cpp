@@ -1,5 +1,7 @@
 #include "stores/etcd/wire/channel.hpp"
 
+#include "base/real_clock.hpp"
+
 #include <array>
 #include <charconv>
 #include <nghttp2/nghttp2.h>
@@ -10,9 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Larger answers are refused rather than kept: nothing that a store asks for comes near.
+/// Larger answers are refused: no answer to a store's request comes near this.
 constexpr std::size_t largest_answer = std::size_t{256} << 20U;
-/// How much may be on its way before somebody has read it: a page of a list should not have to wait.
+/// The flow-control window: a page of a list fits into it.
 constexpr std::int32_t window = 16 << 20;
 /// Before each message: whether it is compressed, and its length.
 constexpr std::size_t prefix_size = 5;
@@ -26,7 +28,7 @@ std::string framed(std::string_view message) {
 }
 
 nghttp2_nv header(std::string_view name, std::string_view value) {
-    // It copies both, and takes no const.
+    // nghttp2 copies both, although its parameters are not const.
     const auto bytes = [](std::string_view text) {
         return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
     };
@@ -95,8 +97,15 @@ struct Channel::Callbacks {
         Channel& channel = of(user);
         const std::size_t count = channel.request_.copy(reinterpret_cast<char*>(into), size, channel.handed_over_);
         channel.handed_over_ += count;
-        if (channel.handed_over_ == channel.request_.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (channel.may_go_on_) *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        const bool is_all = channel.handed_over_ == channel.request_.size();
+        // `send` continues a stream.
+        if (channel.is_stream_ && is_all) {
+            channel.request_.clear();
+            channel.handed_over_ = 0;
+            if (count == 0) return NGHTTP2_ERR_DEFERRED;
+            return static_cast<ssize_t>(count);
+        }
+        if (is_all) *flags |= NGHTTP2_DATA_FLAG_EOF;
         return static_cast<ssize_t>(count);
     }
 };
@@ -140,9 +149,9 @@ bool Channel::is_open() {
 }
 
 void Channel::begin(const Call& call) {
-    request_ = framed(call.message);
+    request_ = call.is_stream ? std::string() : framed(call.message);
     handed_over_ = 0;
-    may_go_on_ = call.may_go_on;
+    is_stream_ = call.is_stream;
     was_sent_ = false;
     received_.clear();
     http_status_.clear();
@@ -157,6 +166,13 @@ void Channel::begin(const Call& call) {
     stream_ = nghttp2_submit_request(session_.get(), nullptr, headers.data(),
                                      headers.size() - (call.token.empty() ? 1 : 0), &body, nullptr);
     if (stream_ < 0) end_ = CallEnd{CallEnd::How::not_sent, 0, nghttp2_strerror(stream_)};
+}
+
+void Channel::send(std::string_view message) {
+    if (end_) return;
+    request_ += framed(message);
+    // Fails if it was not deferred, and then nothing has to be resumed.
+    static_cast<void>(nghttp2_session_resume_data(session_.get(), stream_));
 }
 
 void Channel::advance(milliseconds time, int wake) {
@@ -186,15 +202,15 @@ void Channel::cancel() {
 }
 
 CallEnd Channel::call(const Call& call, milliseconds timeout, std::string& message) {
-    // Real time, as that of the node.
-    const Deadline deadline = Deadline::in(host_clock(), timeout);
+    // In real time.
+    const Deadline deadline = Deadline::in(base::real_clock(), timeout);
     begin(call);
     while (!end_) {
-        if (deadline.passed(host_clock())) {
+        if (deadline.passed(base::real_clock())) {
             break_off("it did not answer in time");
             break;
         }
-        advance(deadline.remaining(host_clock()));
+        advance(deadline.remaining(base::real_clock()));
     }
     CallEnd end = *end_;
     if (end.how != CallEnd::How::answered || end.status != 0) return end;
@@ -229,7 +245,7 @@ bool Channel::receive_pending() {
         if (*size == 0) return true;
         if (nghttp2_session_mem_recv(session_.get(), reinterpret_cast<const std::uint8_t*>(buffer_.data()), *size) < 0)
             return false;
-        // Whatever else is on its way is read before the next call.
+        // Bytes that are still on their way are read before the next call.
         if (end_) return true;
     }
 }

@@ -8,8 +8,8 @@
 namespace holdfast::stores::etcd {
 namespace {
 
-/// Says in the handshake that it will be HTTP/2. If libcurl said so it would speak it, too, and 7.88 fails with the
-/// second request on a connection that is not encrypted.
+/// Negotiates HTTP/2 in the TLS handshake. Not by libcurl's option, with which libcurl would speak HTTP/2 itself; 7.88
+/// then fails at the second request on an unencrypted connection.
 CURLcode offer_http2(CURL* /*curl*/, void* context, void* /*user*/) {
     constexpr std::array<unsigned char, 3> protocols{2, 'h', '2'};
     // It returns 0 when it is done.

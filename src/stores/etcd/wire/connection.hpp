@@ -15,7 +15,7 @@ namespace holdfast::stores::etcd {
 /// For one thread at a time.
 class Connection {
 public:
-    /// Or what went wrong; then nothing was sent.
+    /// Or an error text; then nothing was sent.
     [[nodiscard]] static std::expected<Connection, std::string> open(const Endpoint& endpoint,
                                                                      const std::string& ca_file,
                                                                      std::chrono::milliseconds timeout);
@@ -26,7 +26,7 @@ public:
     [[nodiscard]] std::optional<std::size_t> receive(std::span<char> into);
 
     enum class For { reading, reading_and_writing };
-    /// Sleeps until something can be done, or `wake` can be read, or `time` is over. -1: nothing wakes it.
+    /// Sleeps until the socket is ready, or `wake` can be read, or `time` is over. -1: no `wake`.
     void wait(For what, std::chrono::milliseconds time, int wake) const;
 
 private:

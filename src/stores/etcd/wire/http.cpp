@@ -51,7 +51,7 @@ std::expected<Instant, HttpFailure> Http::date(const std::string& url, std::chro
     CURL* curl = handle_.get();
     std::optional<Instant> date;
     std::array<char, CURL_ERROR_SIZE> details{};
-    // What it says there needs no user, and no other node.
+    // This path needs no login, and no other node.
     curl_easy_setopt(curl, CURLOPT_URL, (url + "/version").c_str());
     // Zero would mean for ever.
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(timeout.count(), 1)));

@@ -21,7 +21,7 @@ constexpr std::uint32_t success = 2;
 constexpr std::uint32_t failure = 3;
 }  // namespace list
 
-/// What a comparison is about; it asks for equality unless it says otherwise.
+/// The subjects of a comparison, which tests for equality by default.
 namespace target {
 constexpr std::uint64_t create = 1;
 constexpr std::uint64_t mod = 2;
@@ -40,13 +40,17 @@ void append_operation(std::string& out, std::uint32_t list, std::uint32_t operat
     append_bytes(out, list, one);
 }
 
-void append_get(std::string& out, std::uint32_t list, const Get& get) {
+enum class Read { by_majority, by_one_node };
+
+void append_get(std::string& out, std::uint32_t list, const Get& get, Read read = Read::by_majority) {
     constexpr std::uint64_t descend = 2;
     std::string range = range_of(get.keys);
     if (get.limit > 0) append_number(range, 3, get.limit);
     // By key, which is the default.
     if (get.last_first) append_number(range, 5, descend);
+    if (read == Read::by_one_node) append_number(range, 7, 1);
     if (get.without_values) append_number(range, 8, 1);
+    if (get.changed_since > 0) append_number(range, 10, static_cast<std::uint64_t>(get.changed_since));
     append_operation(out, list, operation::range, range);
 }
 
@@ -118,13 +122,20 @@ void Txn::remove_all(const KeyRange& keys) {
 
 void Txn::get(const Get& get) {
     ++operations_;
+    gets_.push_back(get);
     append_get(success_, list::success, get);
+}
+
+std::string Txn::message_to_one_node() const {
+    std::string message;
+    for (const Get& get : gets_) append_get(message, list::success, get, Read::by_one_node);
+    return message;
 }
 
 void Txn::otherwise_get(const Get& get) { append_get(failure_, list::failure, get); }
 
 void Txn::order_by_log(std::string_view unused_key) {
-    // Without comparisons this branch is never taken. The user must be allowed to all the same.
+    // Without comparisons this branch is never taken, but the user needs the right to it.
     append_operation(failure_, list::failure, operation::delete_range, range_of({.begin = std::string(unused_key)}));
 }
 
@@ -198,14 +209,23 @@ std::vector<std::string> read_alarms(std::string_view message) {
     return alarms;
 }
 
-std::string watch_message(std::string_view key, bool only_deletes) {
+std::string watch_message(WatchId id, std::string_view key, bool only_deletes) {
     // A list of one filter, whose number is 0.
     constexpr std::string_view no_puts("\0", 1);
     std::string create;
     append_bytes(create, 1, key);
     if (only_deletes) append_bytes(create, 5, no_puts);
+    append_number(create, 7, static_cast<std::uint64_t>(id));
     std::string message;
     append_bytes(message, 1, create);
+    return message;
+}
+
+std::string cancel_message(WatchId id) {
+    std::string cancel;
+    append_number(cancel, 1, static_cast<std::uint64_t>(id));
+    std::string message;
+    append_bytes(message, 2, cancel);
     return message;
 }
 
@@ -214,7 +234,7 @@ WatchNews read_news(std::string_view message) {
     bool ok = true;
     const auto read_event = [&](std::string_view event) {
         bool has_key = false;
-        // That of a change is not there, so its type is not asked for.
+        // An event that is a change has no type field, since its type is 0.
         const bool read = for_each_field(event, [&](const Field& field) {
             if (field.number != 2) return;
             has_key = true;
@@ -224,13 +244,14 @@ WatchNews read_news(std::string_view message) {
     };
     const bool read = for_each_field(message, [&](const Field& field) {
         if (field.number == header_field) ok = read_header(field.bytes, news.revision) && ok;
+        if (field.number == 2) news.id = static_cast<WatchId>(field.value);
         if (field.number == 3) news.created = field.value != 0;
         const bool is_canceled = field.number == 4 && field.value != 0;
         const bool is_compacted = field.number == 5 && field.value != 0;
         news.over = news.over || is_canceled || is_compacted;
         if (field.number == 11) ok = read_event(field.bytes) && ok;
     });
-    news.over = news.over || !read || !ok;
+    if (!read || !ok) return {.id = -1, .over = true};
     return news;
 }
 

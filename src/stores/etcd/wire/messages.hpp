@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-/// What is said to etcd, and what it answers: the messages of its gRPC interface, in Protocol Buffers. A field with its
-/// default value is left out: a transaction that did not succeed does not say so.
+/// The messages of etcd's gRPC interface, in Protocol Buffers. A field with its default value is left out: a
+/// transaction that did not succeed does not say so.
 namespace holdfast::stores::etcd {
 
 using Revision = std::int64_t;
 
-/// What can be asked of etcd.
+/// The paths of the methods that we call.
 namespace method {
 inline constexpr std::string_view txn = "/etcdserverpb.KV/Txn";
 inline constexpr std::string_view watch = "/etcdserverpb.Watch/Watch";
@@ -25,7 +25,7 @@ inline constexpr std::string_view alarm = "/etcdserverpb.Maintenance/Alarm";
 inline constexpr std::string_view member_list = "/etcdserverpb.Cluster/MemberList";
 }  // namespace method
 
-/// Asks for everything that there is: a message whose fields all have their defaults.
+/// A request whose fields all have their defaults.
 inline constexpr std::string_view no_fields{};
 
 /// Read keys, in their order.
@@ -33,7 +33,9 @@ struct Get {
     KeyRange keys;
     std::uint64_t limit = 0;  ///< 0: all.
     bool without_values = false;
-    bool last_first = false;  ///< etcd then reads all of them, whatever the limit.
+    bool last_first = false;  ///< etcd then reads the whole range, whatever the limit.
+    Revision changed_since =
+        0;  ///< Only keys that changed in this revision or later. Here, too, etcd reads the whole range.
 };
 
 /// A transaction: if all comparisons hold, the one list of operations, otherwise the other.
@@ -49,17 +51,20 @@ public:
 
     void put(std::string_view key, std::string_view value);
     void remove(std::string_view key);
-    /// However many there are, it is one operation.
+    /// One operation, however many keys there are.
     void remove_all(const KeyRange& keys);
     void get(const Get& get);
     void otherwise_get(const Get& get);
-    /// A transaction that only reads is answered by one node, from what it believes to be current; etcd 3.4.20 to
-    /// 3.4.41 can be wrong about that after a pause. One that might write is ordered by the cluster's log.
-    /// `unused_key` is one that is never there.
+    /// A transaction that only reads is answered by one node from its own state, which can be stale after a pause in
+    /// etcd 3.4.20 to 3.4.41. One that might write is ordered by the cluster's log. `unused_key` is one that is never
+    /// there.
     void order_by_log(std::string_view unused_key);
 
     [[nodiscard]] std::size_t operations() const { return operations_; }
     [[nodiscard]] std::string message() const { return compare_ + success_ + failure_; }
+    /// Its reads alone, as one node answers them without asking the others: it need not be in a majority, and what it
+    /// knows may be old.
+    [[nodiscard]] std::string message_to_one_node() const;
 
 private:
     // Each a part of the message.
@@ -67,6 +72,7 @@ private:
     std::string success_{};
     std::string failure_{};
     std::size_t operations_ = 0;  ///< In the success list.
+    std::vector<Get> gets_{};     ///< Of that list.
 };
 
 struct KeyValue {
@@ -77,19 +83,19 @@ struct KeyValue {
 
 struct Found {
     std::vector<KeyValue> keys{};
-    std::uint64_t count = 0;  ///< In all of the range, whatever the limit.
+    std::uint64_t count = 0;  ///< In the whole range, whatever the limit.
 };
 
 struct TxnAnswer {
     bool succeeded = false;
     Revision revision = 0;
-    bool store_was_there = false;  ///< As far as was known when it was asked; see `Session::exists`.
+    bool store_was_there = false;  ///< As known when the request was sent; see `Remote::exists`.
     std::vector<Found> found{};    ///< One for each operation; empty for those that do not read.
 };
 [[nodiscard]] Result<TxnAnswer> read_txn(std::string_view message);
 
 [[nodiscard]] std::string login_message(std::string_view user, std::string_view password);
-/// Empty if there is none in it.
+/// Empty if the answer has none.
 [[nodiscard]] std::string read_token(std::string_view message);
 
 /// One node, as it sees itself.
@@ -105,16 +111,23 @@ struct NodeStatus {
 /// `NOSPACE`, `CORRUPT`.
 [[nodiscard]] std::vector<std::string> read_alarms(std::string_view message);
 
-/// From now on: etcd serves a watch that begins in the past from a list that it goes through ten times a second.
-[[nodiscard]] std::string watch_message(std::string_view key, bool only_deletes);
+/// Chosen by the client; unique on one stream.
+using WatchId = std::int64_t;
 
-/// One message of a watch.
+/// A watch that begins when etcd creates it: events of a watch that begins in the past are sent only ten times a
+/// second.
+[[nodiscard]] std::string watch_message(WatchId id, std::string_view key, bool only_deletes);
+[[nodiscard]] std::string cancel_message(WatchId id);
+
+/// One message on a stream of watches.
 struct WatchNews {
+    WatchId id = 0;  ///< Negative: of no watch of ours, so the stream cannot be used.
     bool created = false;
-    Revision revision = 0;           ///< The newest one; of a watch that was created, it begins behind it.
-    bool over = false;               ///< Cancelled, compacted away, or not understood: watch again after looking.
+    Revision revision = 0;           ///< The newest one; a watch that was created begins after it.
+    bool over = false;               ///< Cancelled or compacted away: watch again after looking.
     std::vector<KeyValue> events{};  ///< A deleted key has no value.
 };
+/// A message that cannot be read becomes one of no watch that is over.
 [[nodiscard]] WatchNews read_news(std::string_view message);
 
 }  // namespace holdfast::stores::etcd

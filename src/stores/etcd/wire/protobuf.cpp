@@ -46,7 +46,7 @@ std::optional<Field> Fields::next() {
             field.bytes = *content;
             return field;
         }
-        // No field that matters is one of these.
+        // No field that we read has one of these types.
         case fixed_64: return bytes(8) ? std::optional(field) : std::nullopt;
         case fixed_32: return bytes(4) ? std::optional(field) : std::nullopt;
         default: ok_ = false; return std::nullopt;

@@ -1,57 +1,39 @@
 #pragma once
 
-#include "base/fd.hpp"
 #include "stores/etcd/cluster.hpp"
 #include "stores/etcd/wire/messages.hpp"
 
 #include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
+#include <optional>
 
 namespace holdfast::stores::etcd {
 
-/// A watch on one key: a call that goes on, with an answer message by message. Only a hint: whoever hears nothing looks
-/// again from time to time.
+/// One call to a node with any number of watches, whose events come message by message. For one thread at a time.
 class WatchStream {
 public:
-    /// `cluster` must outlive it.
-    WatchStream(Cluster& cluster, std::size_t endpoint, const std::string& message);
+    /// `cluster` must outlive it. Without a connection the stream is over from the beginning.
+    WatchStream(Cluster& cluster, std::size_t endpoint);
     WatchStream(const WatchStream&) = delete;
     WatchStream& operator=(const WatchStream&) = delete;
+    /// Ends all its watches. The connection serves other calls.
     ~WatchStream();
 
-    /// The next message, if one comes within `time` and nobody calls `wake`. Once it is over it stays over.
-    [[nodiscard]] std::optional<WatchNews> next(std::chrono::milliseconds time);
-    /// Ends `next` at once. From any thread.
-    void wake();
+    [[nodiscard]] std::size_t endpoint() const { return endpoint_; }
+    /// Once it is over it stays over.
+    [[nodiscard]] bool is_over() const { return !channel_ || channel_->end(); }
+
+    void create(WatchId id, std::string_view key, bool only_deletes);
+    void cancel(WatchId id);
+
+    /// Sends pending requests, and waits until a message has arrived, `time` is over, or `wake` can be read.
+    void wait(std::chrono::milliseconds time, int wake);
+    /// The next message that has arrived.
+    [[nodiscard]] std::optional<WatchNews> next();
 
 private:
-    [[nodiscard]] std::optional<WatchNews> buffered();
-
     Cluster& cluster_;
     const std::size_t endpoint_;
-    const base::Fd woken_;  ///< An eventfd.
     std::unique_ptr<Channel> channel_;
-};
-
-/// Watches that nobody listens to just now. A waiter that looks up once a second finds its own again.
-class WatchPool {
-public:
-    struct Entry {
-        std::string key{};
-        std::size_t endpoint = 0;
-        std::unique_ptr<WatchStream> stream{};
-        Boottime since{};  ///< When it was last used.
-    };
-
-    /// The watch on `key` at `endpoint`, if there is one.
-    [[nodiscard]] std::unique_ptr<WatchStream> take(const std::string& key, std::size_t endpoint);
-    void give_back(const std::string& key, std::size_t endpoint, std::unique_ptr<WatchStream> stream);
-
-private:
-    std::mutex mutex_;
-    std::vector<Entry> idle_{};  ///< Guarded by mutex_. The oldest first.
 };
 
 }  // namespace holdfast::stores::etcd

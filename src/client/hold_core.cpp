@@ -1,0 +1,112 @@
+#include "client/hold_core.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace holdfast {
+namespace {
+
+/// How long the store may take to answer a release. Without an answer the lease runs out by itself.
+constexpr std::chrono::milliseconds release_timeout{2000};
+
+}  // namespace
+
+Hold::Core::Core(Store& store, const HoldOptions& options, client::Granted granted,
+                 client::LockOrder::Registration registration, AtEnd at_end)
+    : store_(store),
+      store_id_(store.store_id()),
+      options_(options),
+      stolen_from_(std::move(granted.stolen_from)),
+      at_end_(at_end),
+      registration_(std::move(registration)),
+      lease_(store, options, std::move(granted)) {
+    if (store_id_) registration_.set_store_id(*store_id_);
+}
+
+Hold::Core::~Core() {
+    if (is_done_) return;
+    const auto released = release();
+    if (released || options_.observer) return;
+    fmt::print(stderr, "holdfast: {}: releasing {} failed: {}\n", row_of(released.error().code).name,
+               lease_.name().text(), released.error().message);
+}
+
+Result<void> Hold::Core::start() {
+    lease_.tell({HoldEventKind::acquired, lease_.name(), lease_.status(), std::nullopt});
+    return options_.renew_from == RenewFrom::the_grant ? start_renewing() : Result<void>{};
+}
+
+Result<void> Hold::Core::start_renewing() {
+    if (is_done_ || renewer_) return {};
+    auto renewer = client::Renewer::of(store_, *options_.clock);
+    if (auto added = renewer->add(lease_); !added) return added;
+    const std::scoped_lock lock(mutex_);
+    renewer_ = std::move(renewer);
+    return {};
+}
+
+Result<void> Hold::Core::release() {
+    if (is_done_) return fail(Errc::lock_not_held, lease_.name().text() + " was released already");
+    stop_renewing();
+    auto released = release_lease();
+    // Afterwards: ending the threads of the last hold takes time that a waiter for the lock need not wait.
+    leave_renewer();
+    return released;
+}
+
+void Hold::Core::abandon() {
+    if (is_done_) return;
+    stop_renewing();
+    leave_renewer();
+}
+
+bool Hold::Core::is_stuck() const {
+    const std::scoped_lock lock(mutex_);
+    return renewer_ && renewer_->is_stuck();
+}
+
+void Hold::Core::stop_renewing() {
+    is_done_ = true;
+    if (renewer_) renewer_->remove(lease_);
+    registration_.withdraw();
+}
+
+void Hold::Core::leave_renewer() {
+    // If this hold is the last, the renewer would wait for a call that hangs. That is left to the destructor.
+    if (!renewer_ || renewer_->is_stuck()) return;
+    std::shared_ptr<client::Renewer> ends_outside_the_mutex;
+    const std::scoped_lock lock(mutex_);
+    ends_outside_the_mutex = std::move(renewer_);
+}
+
+Result<void> Hold::Core::release_lease() {
+    if (auto cause = lease_.loss()) return std::unexpected(*cause);
+    if (at_end_ == AtEnd::leave) return {};
+    Reply reply = ask_to_release();
+    // Repeating a release is harmless, and the answer may be what got lost.
+    if (!reply && reply.error().code == Errc::outcome_unknown) reply = ask_to_release();
+    HoldEvent event{HoldEventKind::released, lease_.name(), std::nullopt, std::nullopt};
+    if (reply) event.lock = reply->lock;
+    if (!reply) event.cause = reply.error();
+    lease_.tell(event);
+    if (!reply) return std::unexpected(reply.error());
+    return {};
+}
+
+Reply Hold::Core::ask_to_release() {
+    const Clock& clock = *options_.clock;
+    const Release request{lease_.name(), lease_.credentials()};
+    // Where a call hangs the next one may, too. Otherwise a thread for a release would cost more than the release.
+    if (!renewer_ || !renewer_->is_stuck()) return store_.apply_one(request, Deadline::in(clock, release_timeout));
+    // The store has a little less time, so that its own error arrives.
+    const Deadline store_until = Deadline::in(clock, release_timeout * 9 / 10);
+    auto reply = renewer_->other_calls().run<Reply>(
+        [&store = store_, request, store_until] { return store.apply_one(request, store_until); },
+        Deadline::in(clock, release_timeout), clock);
+    return reply ? *std::move(reply)
+                 : fail(Errc::outcome_unknown, "the call to the store has not returned, although its time is over");
+}
+
+}  // namespace holdfast

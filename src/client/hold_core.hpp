@@ -1,0 +1,68 @@
+#pragma once
+
+#include "client/kept_lease.hpp"
+#include "client/lock_order.hpp"
+#include "client/renewer.hpp"
+#include "client/waiter.hpp"
+#include "holdfast/hold.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace holdfast {
+
+namespace client {
+
+/// `options`, with the clock of `store` if they name none.
+[[nodiscard]] inline HoldOptions with_clock_of(const Store& store, HoldOptions options) {
+    if (options.clock == nullptr) options.clock = &store.clock();
+    return options;
+}
+
+}  // namespace client
+
+/// One lease, from its grant until it is given back. Its options must name a clock.
+class Hold::Core {
+public:
+    /// What happens to the lease at the end. The owner of a joined lease is another process, and releases it itself.
+    enum class AtEnd { release, leave };
+
+    Core(Store& store, const HoldOptions& options, client::Granted granted,
+         client::LockOrder::Registration registration, AtEnd at_end);
+    /// Releases the lease unless that was done.
+    ~Core();
+
+    /// Tells the observer of the grant, and renews if `renew_from` says so.
+    Result<void> start();
+    Result<void> start_renewing();
+    Result<void> release();
+    void abandon();
+
+    [[nodiscard]] const client::KeptLease& lease() const { return lease_; }
+    [[nodiscard]] Store& store() const { return store_; }
+    [[nodiscard]] const std::optional<StoreId>& store_id() const { return store_id_; }
+    [[nodiscard]] const std::optional<StolenFrom>& stolen_from() const { return stolen_from_; }
+    [[nodiscard]] bool is_stuck() const;
+
+private:
+    void stop_renewing();
+    void leave_renewer();
+    [[nodiscard]] Result<void> release_lease();
+    [[nodiscard]] Reply ask_to_release();
+
+    Store& store_;
+    const std::optional<StoreId> store_id_;
+    const HoldOptions options_;
+    const std::optional<StolenFrom> stolen_from_;
+    const AtEnd at_end_;
+    client::LockOrder::Registration registration_;
+    client::KeptLease lease_;
+    bool is_done_ = false;  ///< Used by the owner alone.
+
+    mutable std::mutex mutex_;  ///< Guards `renewer_`. Only the owner changes it.
+    /// Shared with the other holds on this store. Absent while nobody renews; kept after that while a call hangs.
+    std::shared_ptr<client::Renewer> renewer_;
+};
+
+}  // namespace holdfast

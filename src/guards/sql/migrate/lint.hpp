@@ -1,0 +1,40 @@
+#pragma once
+
+#include "guards/sql/migrate/folder.hpp"
+#include "guards/sql/migrate/splitter.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::guards::migrate {
+
+/// A statement that can do harm to a database in use.
+struct Finding {
+    std::string path{};
+    std::size_t line = 1;
+    std::string_view rule{};  ///< `drop`
+    std::string message{};
+};
+
+struct LintRule {
+    std::string_view name;
+    std::string_view meaning;  ///< For the manual.
+};
+
+/// All rules, in the order of the documentation.
+[[nodiscard]] std::span<const LintRule> lint_rules();
+
+/// Looks at each statement of `file`. A line `-- holdfast: accept RULE` before a statement, or at the end of one of its
+/// lines, accepts what the rule finds there; in the first lines of the file, in all of it.
+[[nodiscard]] std::vector<Finding> lint(const MigrationFile& file, Dialect dialect);
+
+/// Whether this statement begins or ends a transaction. None may stand in a file: the file's own transaction holds its
+/// row of the ledger.
+[[nodiscard]] bool is_transaction_command(std::string_view statement, Dialect dialect);
+
+/// Whether MySQL commits before and after it.
+[[nodiscard]] bool commits_by_itself(std::string_view statement, Dialect dialect);
+
+}  // namespace holdfast::guards::migrate

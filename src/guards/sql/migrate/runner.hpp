@@ -1,0 +1,116 @@
+#pragma once
+
+#include "guards/sql/fence.hpp"
+#include "guards/sql/migrate/ledger.hpp"
+#include "guards/sql/migrate/placeholders.hpp"
+#include "guards/sql/migrate/plan.hpp"
+#include "guards/sql/migrate/splitter.hpp"
+#include "holdfast/fence.hpp"
+#include "sql/session.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace holdfast::guards::migrate {
+
+/// A file, cut and filled in: everything that can be wrong with it before a database is touched.
+struct Script {
+    const MigrationFile* file = nullptr;
+    std::vector<Statement> statements{};
+
+    /// Refused with `migration_failed` and the file's line.
+    [[nodiscard]] static Result<Script> of(const MigrationFile& file, const Placeholders& values, SqlDialect dialect);
+};
+
+struct RunnerOptions {
+    std::function<Result<std::unique_ptr<sql::Session>>()> connect;
+    std::optional<FenceClaim> claim{};  ///< Absent: nothing is fenced.
+    std::chrono::milliseconds ttl{30'000};
+    /// Asked to stop when the lease is lost, or somebody wants an end: the statement that runs is cancelled at the
+    /// server, and nothing of it is committed.
+    std::stop_token stop{};
+    std::string applied_by{};
+    /// Called with messages for a person that waits: which session is in the way, what was resumed.
+    std::function<void(const std::string&)> notice{};
+    /// Told before each statement.
+    std::function<void(const Script&, const Statement&)> progress{};
+    /// A statement that waits for a lock stops everybody behind it for so long; then it is tried again.
+    std::chrono::milliseconds lock_timeout{2'000};
+    std::chrono::milliseconds lock_patience{10 * 60'000};
+    const Clock* clock = nullptr;
+};
+
+/// Runs files behind the fence, each with its row of the ledger.
+class Runner {
+public:
+    /// Connects, and seals for the claim: from then on nobody else can write behind the fence.
+    [[nodiscard]] static Result<std::unique_ptr<Runner>> open(RunnerOptions options);
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+    ~Runner() = default;
+
+    [[nodiscard]] sql::Session& session() { return *session_; }
+    [[nodiscard]] const LedgerTable& table() const { return table_; }
+    [[nodiscard]] Result<Ledger> ledger();
+    /// For a statement of ours.
+    [[nodiscard]] Deadline soon() const { return Deadline::in(*options_.clock, std::chrono::seconds{20}); }
+
+    /// All of a file, or nothing where the database can take schema changes back. The row that it left.
+    [[nodiscard]] Result<LedgerRow> up(const Script& script, const std::optional<LedgerRow>& begun);
+    [[nodiscard]] Result<void> down(const Script& script);
+    /// Writes one row behind the fence.
+    [[nodiscard]] Result<void> write(const LedgerRow& row);
+    /// The same for any statement of ours.
+    [[nodiscard]] Result<void> write(const std::vector<sql::Command>& commands);
+
+    /// What the statement under way did when its process died: the number of statements that are done.
+    /// `migration_dirty` where that cannot be told.
+    [[nodiscard]] Result<std::int64_t> settle(const Script& script, const LedgerRow& row);
+
+private:
+    Runner(RunnerOptions options, std::unique_ptr<sql::Session> session, LedgerTable table)
+        : options_(std::move(options)), session_(std::move(session)), table_(std::move(table)) {}
+
+    /// Why an attempt ended.
+    struct Stop {
+        Error error;
+        bool lock_was_busy = false;  ///< Another session was in the way: it is tried again.
+        const Statement* at = nullptr;
+    };
+    using Attempt = std::expected<void, Stop>;
+
+    [[nodiscard]] Result<void> reconnect();
+    [[nodiscard]] Result<void> begin();
+    [[nodiscard]] Result<void> commit();
+    void rollback();
+    [[nodiscard]] Result<void> set_limits();
+    [[nodiscard]] LedgerRow new_row(const Script& script, Status status) const;
+
+    /// One statement of a file, cancelled when the lease is lost.
+    [[nodiscard]] Attempt run(const Script& script, const Statement& statement);
+    [[nodiscard]] Result<void> repeat_while_busy(const Script& script, const std::function<Attempt()>& attempt);
+    [[nodiscard]] Attempt run_in_transaction(const Script& script, const sql::Command& last);
+    [[nodiscard]] Result<LedgerRow> up_by_statement(const Script& script, LedgerRow row);
+    [[nodiscard]] Result<void> run_by_itself(const Script& script, LedgerRow& row, std::size_t at);
+    [[nodiscard]] Attempt run_fenced_by_connection(const Script& script, const Statement& statement);
+    [[nodiscard]] Attempt build_index(const Script& script, const Statement& statement, const std::string& index);
+    [[nodiscard]] Result<void> run_with_row(const Script& script, LedgerRow& row, std::size_t at);
+    [[nodiscard]] Result<void> finish_session(const Script& script);
+    [[nodiscard]] std::string blockers_of(const Statement& statement);
+    [[nodiscard]] Stop failed(const Script& script, const Statement& statement, const sql::StatementError& error) const;
+
+    RunnerOptions options_;
+    std::unique_ptr<sql::Session> session_;
+    LedgerTable table_;
+    std::unique_ptr<fence::Fence> fence_{};
+};
+
+/// Whether the statement has to run outside a transaction, or MySQL commits around it.
+[[nodiscard]] bool runs_by_itself(std::string_view statement, SqlDialect dialect);
+
+}  // namespace holdfast::guards::migrate

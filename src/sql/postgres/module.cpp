@@ -1,0 +1,5 @@
+#include "sql/module.hpp"
+
+#include "sql/postgres/session.hpp"
+
+HOLDFAST_SQL_MODULE(holdfast::sql::postgres::open_session)
