@@ -14,7 +14,7 @@ namespace holdfast::cli {
 class StopOnSignal {
 public:
     [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
-    /// The signal that came, or 0.
+    /// The signal that came before this call, or 0.
     [[nodiscard]] int signal() const { return listener_.heard(); }
     /// What the process exits with then: 128+n.
     [[nodiscard]] int exit_status() const { return 128 + signal(); }
@@ -25,7 +25,7 @@ public:
 private:
     std::stop_source stop_{};
     guards::run::Signals signals_{guards::run::Signals::Take::requests_to_end};
-    guards::run::StopListener listener_{signals_, stop_};
+    mutable guards::run::StopListener listener_{signals_, stop_};
 };
 
 }  // namespace holdfast::cli

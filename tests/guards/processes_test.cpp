@@ -94,7 +94,7 @@ TEST(RunStopListener, OfACommandEndsTheProcessWithTheSecondSignal) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);  // A child that nothing ends must not outlive the test.
         const Signals signals(Signals::Take::requests_to_end);
         std::stop_source source;
-        const StopListener listener(signals, source);
+        StopListener listener(signals, source);
         kill(getpid(), SIGTERM);
         while (!source.stop_requested()) std::this_thread::sleep_for(2ms);
         if (listener.heard() != SIGTERM) _exit(1);
@@ -105,6 +105,19 @@ TEST(RunStopListener, OfACommandEndsTheProcessWithTheSecondSignal) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+}
+
+// A command that is granted a lock in the moment in which it is told to stop gives the lock back.
+TEST(RunStopListener, KnowsASignalThatItsThreadHasNotReadYet) {
+    for (int round = 0; round < 200; ++round) {
+        const Signals signals(Signals::Take::requests_to_end);
+        std::stop_source source;
+        StopListener listener(signals, source);
+        ASSERT_EQ(listener.heard(), 0);
+        kill(getpid(), SIGTERM);
+        ASSERT_EQ(listener.heard(), SIGTERM) << "round " << round;
+        ASSERT_TRUE(source.stop_requested() || listener.finish() == SIGTERM);
+    }
 }
 
 TEST(RunSignals, OfACommandLeaveOthersThanRequestsToEndAlone) {

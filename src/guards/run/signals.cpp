@@ -95,41 +95,61 @@ void stop_like_the_terminal(pid_t target) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+StopListener::StopListener(int descriptor, std::function<std::optional<int>()> next, Second second,
+                           std::stop_source source)
+    : descriptor_(descriptor),
+      second_(second),
+      source_(std::move(source)),
+      wake_(eventfd(0, EFD_CLOEXEC)),
+      next_(std::move(next)),
+      thread_([this](const std::stop_token& end) { listen(end); }) {}
+
 StopListener::StopListener(const Signals& signals, std::stop_source source)
-    : wake_(eventfd(0, EFD_CLOEXEC)),
-      thread_([this, &signals, source = std::move(source)](const std::stop_token& end) mutable {
-          const auto next = [&] { return signals.next(); };
-          const auto first = await(end, signals.descriptor(), next);
-          if (!first) return;
-          heard_ = *first;
-          source.request_stop();
-          if (const auto second = await(end, signals.descriptor(), next)) _exit(128 + *second);
-      }) {}
+    : StopListener(
+          signals.descriptor(), [&signals] { return signals.next(); }, Second::ends_the_process, std::move(source)) {}
 
 StopListener::StopListener(OuterLink& outer, std::stop_source source)
-    : wake_(eventfd(0, EFD_CLOEXEC)),
-      thread_([this, &outer, source = std::move(source)](const std::stop_token& end) mutable {
-          const auto first = await(end, outer.descriptor(), [&] {
+    : StopListener(
+          outer.descriptor(),
+          [&outer] {
               const auto signal = outer.next();
               return outer.is_broken() ? SIGKILL : signal;
-          });
-          if (!first) return;
-          heard_ = *first;
-          source.request_stop();
-      }) {}
+          },
+          Second::is_not_read, std::move(source)) {}
 
 StopListener::~StopListener() { end(); }
 
-template <class Next>
-std::optional<int> StopListener::await(const std::stop_token& end, int descriptor, Next next) const {
+void StopListener::listen(const std::stop_token& end) {
     while (!end.stop_requested()) {
-        std::array ready{pollfd{descriptor, POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
+        std::array ready{pollfd{descriptor_, POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
         if (poll(ready.data(), ready.size(), -1) <= 0 || ready[0].revents == 0) continue;
-        // Others than stop signals mean nothing while there is no child. The death of the outer process is one.
-        const std::optional<int> signal = next();
-        if (signal && (is_stop_signal(*signal) || *signal == SIGKILL)) return signal;
+        read_signal();
+        if (second_ == Second::is_not_read && source_.stop_requested()) return;
     }
-    return std::nullopt;
+}
+
+void StopListener::read_signal() {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (heard_ != 0 && second_ == Second::is_not_read) return;
+        // Others than stop signals mean nothing while there is no child. The death of the outer process is one.
+        const std::optional<int> signal = next_();
+        if (!signal || !(is_stop_signal(*signal) || *signal == SIGKILL)) return;
+        if (heard_ != 0) _exit(128 + *signal);
+        heard_ = *signal;
+    }
+    source_.request_stop();
+}
+
+int StopListener::heard() {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (heard_ != 0) return heard_;
+    }
+    pollfd ready{descriptor_, POLLIN, 0};
+    if (poll(&ready, 1, 0) > 0) read_signal();
+    const std::scoped_lock lock(mutex_);
+    return heard_;
 }
 
 void StopListener::end() {
@@ -141,6 +161,7 @@ void StopListener::end() {
 
 std::optional<int> StopListener::finish() {
     end();
+    const std::scoped_lock lock(mutex_);
     return heard_ == 0 ? std::nullopt : std::optional<int>(heard_);
 }
 

@@ -2,7 +2,8 @@
 
 #include "base/fd.hpp"
 
-#include <atomic>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <signal.h>
 #include <stop_token>
@@ -62,19 +63,29 @@ public:
     StopListener(const StopListener&) = delete;
     StopListener& operator=(const StopListener&) = delete;
 
-    /// The signal that has arrived, or 0.
-    [[nodiscard]] int heard() const { return heard_; }
+    /// The signal that has arrived, or 0. One that came before this call counts, also while the thread that waits for
+    /// signals has had no processor to read it: what is decided on the answer may otherwise ignore it.
+    [[nodiscard]] int heard();
     /// Ends the listening. The signal that came, if one did; SIGKILL if the outer process died.
     [[nodiscard]] std::optional<int> finish();
 
 private:
-    /// The next stop signal, or none when the listening ends.
-    template <class Next>
-    [[nodiscard]] std::optional<int> await(const std::stop_token& end, int descriptor, Next next) const;
+    /// What may come after the first signal.
+    enum class Second { ends_the_process, is_not_read };
+
+    StopListener(int descriptor, std::function<std::optional<int>()> next, Second second, std::stop_source source);
+
+    void listen(const std::stop_token& end);
+    void read_signal();
     void end();
 
-    std::atomic<int> heard_{0};
+    const int descriptor_;
+    const Second second_;
+    std::stop_source source_;
     base::Fd wake_;
+    std::mutex mutex_{};  ///< Guards the two below: a signal that was read is known to everybody.
+    std::function<std::optional<int>()> next_;
+    int heard_ = 0;
     std::jthread thread_;
 };
 
