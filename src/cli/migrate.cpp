@@ -24,19 +24,6 @@ std::string upper(std::string_view name) {
 
 }  // namespace
 
-Result<std::string> database_url(const Context& context) {
-    if (context.settings.given(opt::database)) {
-        std::string url = context.settings.text(opt::database);
-        if (migrations::is_sql_url(url)) return url;
-        return fail(Errc::usage, "--database is the URL of a SQL database: sqlite:FILE, postgres://… or mysql://…");
-    }
-    if (!context.settings.uses_default_store()) {
-        auto url = context.settings.store_url();
-        if (!url || migrations::is_sql_url(*url)) return url;
-    }
-    return fail(Errc::usage, "which database? name it with --database URL or HOLDFAST_DATABASE");
-}
-
 Result<migrations::Folder> folder_of(const Context& context) {
     auto folder = migrations::read_folder(context.settings.text(opt::dir));
     if (!folder) return folder;
@@ -63,6 +50,22 @@ Result<std::optional<std::uint64_t>> version_asked_for(const Context& context) {
     if (failed != std::errc{} || end != text.data() + text.size())
         return fail(Errc::usage, fmt::format("--to {}: a version is a number", printable(text)));
     return number;
+}
+
+Result<int> migrate_under_lock(Context& context, const std::string& url, const Work& work) {
+    return under_lock(context, url, [&](guards::FencedSessionOptions session) -> Result<int> {
+        migrations::RunnerOptions options;
+        options.session = std::move(session);
+        options.applied_by = context.holder().display();
+        options.notice = notice_on(context.out);
+        if (context.out.style().verbose)
+            options.progress = [](const migrations::Script& script, const migrations::Statement& statement) {
+                Output::warn(fmt::format("holdfast: {}:{}", printable(script.file->path), statement.line));
+            };
+        auto runner = migrations::Runner::open(std::move(options));
+        if (!runner) return std::unexpected(runner.error());
+        return work(**runner);
+    });
 }
 
 std::string label_of(const migrations::MigrationFile& file) { return printable(file.file); }

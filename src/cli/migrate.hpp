@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/context.hpp"
+#include "cli/database_work.hpp"
 #include "guards/sql/migrate/database.hpp"
 #include "guards/sql/migrate/folder.hpp"
 #include "guards/sql/migrate/placeholders.hpp"
@@ -18,10 +18,6 @@ namespace migrations = guards::migrate;
 namespace opt {
 inline constexpr Option dir{
     {"dir", Takes::one, "migrations", "", From::environment}, '\0', "D", "The folder with the migrations."};
-inline constexpr Option lock{{"lock", Takes::one, "", "", From::command_line},
-                             '\0',
-                             "NAME",
-                             "The lock; by default migrate/ and the number that the database was given at first use."};
 inline constexpr Option to_version{
     {"to", Takes::one, "", "", From::command_line}, '\0', "V", "No version beyond this one."};
 inline constexpr Option dry_run{
@@ -32,8 +28,6 @@ inline constexpr Option placeholder{
     {"placeholder", Takes::many}, '\0', "NAME=VALUE", "What stands in the place of ${NAME} in the files."};
 }  // namespace opt
 
-/// The database of a command. `usage` where none is named.
-[[nodiscard]] Result<std::string> database_url(const Context& context);
 /// The folder, read and compared with its holdfast.sum.
 [[nodiscard]] Result<migrations::Folder> folder_of(const Context& context);
 [[nodiscard]] migrations::Placeholders placeholders_of(const Context& context);
@@ -42,14 +36,8 @@ inline constexpr Option placeholder{
 
 /// What a command does to the database while it holds the lock. `runner` is connected and sealed.
 using Work = std::function<Result<int>(migrations::Runner& runner)>;
-
-/// Runs `work` under the lock of the migrations of that database, in a process that is ended before the lease is: this
-/// command itself, started once more by its supervisor. In that process, and under a `holdfast run` that holds the
-/// lock, the work is done here.
-[[nodiscard]] Result<int> under_lock(Context& context, const std::string& url, const Work& work);
-
-/// Whether this process is the one that `under_lock` started.
-[[nodiscard]] bool is_worker();
+/// `under_lock`, with a runner.
+[[nodiscard]] Result<int> migrate_under_lock(Context& context, const std::string& url, const Work& work);
 
 /// `0007_create_users.sql`, for people.
 [[nodiscard]] std::string label_of(const migrations::MigrationFile& file);

@@ -112,8 +112,8 @@ Result<int> run_repair(Context& context) {
     if (!folder) return std::unexpected(folder.error());
     if (context.settings.on(done_option) && context.settings.on(again_option))
         return fail(Errc::usage, "--done and --again cannot both be true");
-    return under_lock(context, *url,
-                      [&](migrations::Runner& runner) { return Repairing(context, *folder, runner).run(); });
+    return migrate_under_lock(context, *url,
+                              [&](migrations::Runner& runner) { return Repairing(context, *folder, runner).run(); });
 }
 
 Result<std::uint64_t> baseline_version(const Context& context) {
@@ -155,8 +155,8 @@ Result<int> run_baseline(Context& context) {
     if (!version) return std::unexpected(version.error());
     const auto url = database_url(context);
     if (!url) return std::unexpected(url.error());
-    return under_lock(context, *url,
-                      [&](migrations::Runner& runner) { return set_baseline(context, *version, runner); });
+    return migrate_under_lock(context, *url,
+                              [&](migrations::Runner& runner) { return set_baseline(context, *version, runner); });
 }
 
 constexpr std::array repair_options{opt::database, opt::dir,         done_option,    again_option,

@@ -226,8 +226,8 @@ Result<int> run_direction(Context& context, Direction direction) {
                                     "with --dry-run to see them",
                                     plan->steps.size()));
     }
-    return under_lock(context, job->url,
-                      [&](migrations::Runner& runner) { return Applying(context, *job, runner).run(); });
+    return migrate_under_lock(context, job->url,
+                              [&](migrations::Runner& runner) { return Applying(context, *job, runner).run(); });
 }
 
 Result<int> run_up(Context& context) { return run_direction(context, Direction::up); }

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <thread>
 
 namespace holdfast::guards::migrate {
@@ -21,8 +20,6 @@ using std::chrono::milliseconds;
 
 /// Between two tries of a statement whose lock was busy: statements that waited after it get their turn.
 constexpr milliseconds pause{700};
-constexpr milliseconds between_cancels{50};
-constexpr int most_cancels = 400;
 
 /// Only these say that another session was in the way. Texts are never looked at: they are translated.
 bool is_lock_wait(const sql::StatementError& error, SqlDialect dialect) {
@@ -78,39 +75,15 @@ Result<Script> Script::of(const MigrationFile& file, const Placeholders& values,
 }
 
 Result<std::unique_ptr<Runner>> Runner::open(RunnerOptions options) {
-    auto session = options.connect();
-    if (!session) return std::unexpected(session.error());
-    const Deadline deadline = Deadline::in(*options.clock, std::chrono::seconds{20});
-    auto table = LedgerTable::of(**session, deadline);
+    auto fenced = FencedSession::open(options.session);
+    if (!fenced) return std::unexpected(fenced.error());
+    auto table = LedgerTable::of(fenced->session(), fenced->soon());
     if (!table) return std::unexpected(table.error());
-    std::unique_ptr<Runner> runner(new Runner(std::move(options), *std::move(session), *std::move(table)));
-    if (runner->options_.claim) {
-        auto fence = fence::Fence::of(*runner->session_, *runner->options_.clock, deadline);
-        if (!fence) return std::unexpected(fence.error());
-        runner->fence_ = *std::move(fence);
-        const auto patience = milliseconds{30'000};
-        const Deadline patient = Deadline::in(*runner->options_.clock, patience * 2);
-        if (auto sealed = runner->fence_->seal(*runner->options_.claim, patience, patient); !sealed)
-            return std::unexpected(sealed.error());
-    }
-    if (auto made = runner->table_.create(*runner->session_, runner->soon()); !made)
+    std::unique_ptr<Runner> runner(new Runner(std::move(options), *std::move(fenced), *std::move(table)));
+    if (auto made = runner->table_.create(runner->session(), runner->soon()); !made)
         return std::unexpected(made.error());
     if (auto set = runner->set_limits(); !set) return std::unexpected(set.error());
     return runner;
-}
-
-Result<void> Runner::reconnect() {
-    fence_.reset();
-    session_.reset();
-    auto session = options_.connect();
-    if (!session) return std::unexpected(session.error());
-    session_ = *std::move(session);
-    if (options_.claim) {
-        auto fence = fence::Fence::of(*session_, *options_.clock, soon());
-        if (!fence) return std::unexpected(fence.error());
-        fence_ = *std::move(fence);
-    }
-    return set_limits();
 }
 
 Result<void> Runner::set_limits() {
@@ -118,37 +91,13 @@ Result<void> Runner::set_limits() {
     const auto seconds = std::max<std::int64_t>(options_.lock_timeout.count() / 1000, 1);
     for (const char* const name : {"lock_wait_timeout", "innodb_lock_wait_timeout"}) {
         const auto set =
-            session_->run({.text = fmt::format("SET SESSION {} = {}", name, seconds), .values = {}}, soon());
+            session().run({.text = fmt::format("SET SESSION {} = {}", name, seconds), .values = {}}, soon());
         if (!set) return std::unexpected(sql::error_of(set.error(), "set a limit for lock waits"));
     }
     return {};
 }
 
-Result<Ledger> Runner::ledger() { return table_.read(*session_, soon()); }
-
-Result<void> Runner::begin() {
-    if (fence_) return fence_->begin(*options_.claim, options_.ttl, soon());
-    const char* const text = table_.dialect() == SqlDialect::sqlite ? "BEGIN IMMEDIATE" : "START TRANSACTION";
-    const auto begun = session_->run({.text = text, .values = {}}, soon());
-    if (!begun) return std::unexpected(sql::error_of(begun.error(), "begin a transaction"));
-    return {};
-}
-
-Result<void> Runner::commit() {
-    if (fence_) return fence_->commit(soon());
-    const auto done = session_->run({.text = "COMMIT", .values = {}}, soon());
-    if (done) return {};
-    if (done.error().kind == ErrorClass::connection_lost)
-        return fail(Errc::outcome_unknown,
-                    "nobody knows whether the transaction was committed: " + done.error().message);
-    rollback();
-    return std::unexpected(sql::error_of(done.error(), "commit"));
-}
-
-void Runner::rollback() {
-    if (fence_) return fence_->rollback();
-    if (session_->is_usable()) static_cast<void>(session_->run({.text = "ROLLBACK", .values = {}}, soon()));
-}
+Result<Ledger> Runner::ledger() { return table_.read(session(), soon()); }
 
 LedgerRow Runner::new_row(const Script& script, Status status) const {
     LedgerRow row;
@@ -156,16 +105,16 @@ LedgerRow Runner::new_row(const Script& script, Status status) const {
     row.name = script.file->name;
     row.checksum = script.file->checksum;
     row.status = status;
-    row.token = options_.claim ? options_.claim->token.value : 0;
+    row.token = fenced_.claim() ? fenced_.claim()->token.value : 0;
     row.applied_by = options_.applied_by;
-    row.applied_at = to_rfc3339(options_.clock->wall());
+    row.applied_at = to_rfc3339(fenced_.clock().wall());
     row.statements_done = static_cast<std::int64_t>(script.statements.size());
     return row;
 }
 
 Runner::Stop Runner::failed(const Script& script, const Statement& statement, const sql::StatementError& error) const {
     const std::string place = fmt::format("{}:{}", printable(script.file->path), statement.line);
-    if (options_.stop.stop_requested()) {
+    if (fenced_.is_stopped()) {
         Error stopped{Errc::lock_expired,
                       fmt::format("{}: the statement was cancelled, because the lease was lost or an "
                                   "end was asked for: {}",
@@ -184,40 +133,29 @@ Runner::Stop Runner::failed(const Script& script, const Statement& statement, co
 
 Runner::Attempt Runner::run(const Script& script, const Statement& statement) {
     if (options_.progress) options_.progress(script, statement);
-    std::atomic<bool> running{true};
-    const auto owner = std::this_thread::get_id();
-    // From the thread that hears of the loss. Repeated, because one that comes before the statement has no effect.
-    const std::stop_callback cancel(options_.stop, [&] {
-        for (int i = 0; running && i < most_cancels && std::this_thread::get_id() != owner; ++i) {
-            session_->cancel();
-            std::this_thread::sleep_for(between_cancels);
-        }
-    });
-    if (options_.stop.stop_requested()) {
-        running = false;
-        return std::unexpected(failed(script, statement, {ErrorClass::cancelled, "", "not begun"}));
-    }
-    const auto done = session_->run({.text = statement.text, .values = {}}, Deadline::never());
-    running = false;
+    std::expected<SqlAnswer, sql::StatementError> done;
+    const bool begun = fenced_.run_cancellable(
+        [&] { done = session().run({.text = statement.text, .values = {}}, Deadline::never()); });
+    if (!begun) return std::unexpected(failed(script, statement, {ErrorClass::cancelled, "", "not begun"}));
     if (done) return {};
     return std::unexpected(failed(script, statement, done.error()));
 }
 
 std::string Runner::blockers_of(const Statement& statement) {
-    return fmt::to_string(migrate::blockers_of(*session_, statement.text, soon()));
+    return fmt::to_string(migrate::blockers_of(session(), statement.text, soon()));
 }
 
 Result<void> Runner::repeat_while_busy(const Script& script, const std::function<Attempt()>& attempt) {
-    const Deadline patient = Deadline::in(*options_.clock, options_.lock_patience);
+    const Deadline patient = Deadline::in(fenced_.clock(), options_.lock_patience);
     std::string told;
     while (true) {
         Attempt tried = attempt();
         if (tried) return {};
         Stop& stop = tried.error();
-        if (!stop.lock_was_busy || options_.stop.stop_requested()) return std::unexpected(std::move(stop.error));
+        if (!stop.lock_was_busy || fenced_.is_stopped()) return std::unexpected(std::move(stop.error));
         const std::string blockers =
             stop.at == nullptr ? "another process that writes to the database" : blockers_of(*stop.at);
-        if (patient.passed(*options_.clock)) {
+        if (patient.passed(fenced_.clock())) {
             stop.error.message += "; in the way: " + blockers;
             return std::unexpected(std::move(stop.error));
         }
@@ -226,23 +164,23 @@ Result<void> Runner::repeat_while_busy(const Script& script, const std::function
                                         to_words(options_.lock_timeout), blockers);
         if (options_.notice && words != told) options_.notice(words);
         told = std::move(words);
-        for (auto slept = milliseconds{0}; slept < pause && !options_.stop.stop_requested(); slept += milliseconds{20})
+        for (auto slept = milliseconds{0}; slept < pause && !fenced_.is_stopped(); slept += milliseconds{20})
             std::this_thread::sleep_for(milliseconds{20});
     }
 }
 
 Runner::Attempt Runner::run_in_transaction(const Script& script, const sql::Command& last) {
     const auto give_up = [this](Stop stop) {
-        rollback();
+        fenced_.rollback();
         return Attempt(std::unexpected(std::move(stop)));
     };
-    if (auto begun = begin(); !begun) {
+    if (auto begun = fenced_.begin(); !begun) {
         const bool busy = table_.dialect() == SqlDialect::sqlite && begun.error().code == Errc::store_unavailable;
         return std::unexpected(Stop{begun.error(), busy, nullptr});
     }
     const bool postgres = table_.dialect() == SqlDialect::postgres;
     if (postgres) {
-        const auto set = session_->run(
+        const auto set = session().run(
             {.text = fmt::format("SET LOCAL lock_timeout = {}", options_.lock_timeout.count()), .values = {}}, soon());
         if (!set) return give_up({sql::error_of(set.error(), "set lock_timeout")});
     }
@@ -250,20 +188,20 @@ Runner::Attempt Runner::run_in_transaction(const Script& script, const sql::Comm
         if (auto done = run(script, statement); !done) return give_up(std::move(done.error()));
     // The file may have become another role, which has no right on the ledger.
     if (postgres) {
-        const auto ours = session_->run({.text = "RESET SESSION AUTHORIZATION", .values = {}}, soon());
+        const auto ours = session().run({.text = "RESET SESSION AUTHORIZATION", .values = {}}, soon());
         if (!ours) return give_up({sql::error_of(ours.error(), "become the connection's own user again")});
     }
-    const auto noted = session_->run(last, soon());
+    const auto noted = session().run(last, soon());
     if (!noted) return give_up({sql::error_of(noted.error(), "write the ledger")});
-    if (options_.stop.stop_requested())
+    if (fenced_.is_stopped())
         return give_up({{Errc::lock_expired, printable(script.file->path) + ": the lease was lost before the commit"}});
-    if (auto committed = commit(); !committed) return std::unexpected(Stop{committed.error()});
+    if (auto committed = fenced_.commit(); !committed) return std::unexpected(Stop{committed.error()});
     return {};
 }
 
 Result<LedgerRow> Runner::up(const Script& script, const std::optional<LedgerRow>& begun) {
     const bool by_statement = table_.dialect() == SqlDialect::mysql || !script.file->in_transaction;
-    const auto since = options_.clock->boottime();
+    const auto since = fenced_.clock().boottime();
     LedgerRow row = new_row(script, Status::applied);
     if (by_statement) {
         row.status = Status::running;
@@ -273,7 +211,7 @@ Result<LedgerRow> Runner::up(const Script& script, const std::optional<LedgerRow
         return done;
     }
     const auto attempt = [&] {
-        row.duration_ms = (options_.clock->boottime() - since).count();
+        row.duration_ms = (fenced_.clock().boottime() - since).count();
         return run_in_transaction(script, table_.put(row));
     };
     const auto done = repeat_while_busy(script, attempt);
@@ -302,21 +240,22 @@ Result<void> Runner::down(const Script& script) {
 }
 
 Result<void> Runner::finish_session(const Script& script) {
-    if (!session_->is_usable() || changes_session(script, table_.dialect())) return reconnect();
-    return {};
+    if (session().is_usable() && !changes_session(script, table_.dialect())) return {};
+    if (auto connected = fenced_.reconnect(); !connected) return connected;
+    return set_limits();
 }
 
 Result<void> Runner::write(const LedgerRow& row) { return write({table_.put(row)}); }
 
 Result<void> Runner::write(const std::vector<sql::Command>& commands) {
-    if (auto begun = begin(); !begun) return begun;
+    if (auto begun = fenced_.begin(); !begun) return begun;
     for (const sql::Command& command : commands) {
-        const auto done = session_->run(command, soon());
+        const auto done = session().run(command, soon());
         if (done) continue;
-        rollback();
+        fenced_.rollback();
         return std::unexpected(sql::error_of(done.error(), "write the ledger"));
     }
-    return commit();
+    return fenced_.commit();
 }
 
 }  // namespace holdfast::guards::migrate

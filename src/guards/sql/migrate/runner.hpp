@@ -1,11 +1,10 @@
 #pragma once
 
-#include "guards/sql/fence.hpp"
+#include "guards/sql/fenced_session.hpp"
 #include "guards/sql/migrate/ledger.hpp"
 #include "guards/sql/migrate/placeholders.hpp"
 #include "guards/sql/migrate/plan.hpp"
 #include "guards/sql/migrate/splitter.hpp"
-#include "holdfast/fence.hpp"
 #include "sql/session.hpp"
 
 #include <chrono>
@@ -28,12 +27,7 @@ struct Script {
 };
 
 struct RunnerOptions {
-    std::function<Result<std::unique_ptr<sql::Session>>()> connect;
-    std::optional<FenceClaim> claim{};  ///< Absent: nothing is fenced.
-    std::chrono::milliseconds ttl{30'000};
-    /// Asked to stop when the lease is lost, or somebody wants an end: the statement that runs is cancelled at the
-    /// server, and nothing of it is committed.
-    std::stop_token stop{};
+    FencedSessionOptions session;
     std::string applied_by{};
     /// Called with messages for a person that waits: which session is in the way, what was resumed.
     std::function<void(const std::string&)> notice{};
@@ -42,7 +36,6 @@ struct RunnerOptions {
     /// A statement that waits for a lock stops everybody behind it for so long; then it is tried again.
     std::chrono::milliseconds lock_timeout{2'000};
     std::chrono::milliseconds lock_patience{10 * 60'000};
-    const Clock* clock = nullptr;
 };
 
 /// Runs files behind the fence, each with its row of the ledger.
@@ -54,11 +47,11 @@ public:
     Runner& operator=(const Runner&) = delete;
     ~Runner() = default;
 
-    [[nodiscard]] sql::Session& session() { return *session_; }
+    [[nodiscard]] sql::Session& session() { return fenced_.session(); }
     [[nodiscard]] const LedgerTable& table() const { return table_; }
     [[nodiscard]] Result<Ledger> ledger();
     /// For a statement of ours.
-    [[nodiscard]] Deadline soon() const { return Deadline::in(*options_.clock, std::chrono::seconds{20}); }
+    [[nodiscard]] Deadline soon() const { return fenced_.soon(); }
 
     /// All of a file, or nothing where the database can take schema changes back. The row that it left.
     [[nodiscard]] Result<LedgerRow> up(const Script& script, const std::optional<LedgerRow>& begun);
@@ -73,8 +66,8 @@ public:
     [[nodiscard]] Result<std::int64_t> settle(const Script& script, const LedgerRow& row);
 
 private:
-    Runner(RunnerOptions options, std::unique_ptr<sql::Session> session, LedgerTable table)
-        : options_(std::move(options)), session_(std::move(session)), table_(std::move(table)) {}
+    Runner(RunnerOptions options, FencedSession fenced, LedgerTable table)
+        : options_(std::move(options)), fenced_(std::move(fenced)), table_(std::move(table)) {}
 
     /// Why an attempt ended.
     struct Stop {
@@ -84,10 +77,6 @@ private:
     };
     using Attempt = std::expected<void, Stop>;
 
-    [[nodiscard]] Result<void> reconnect();
-    [[nodiscard]] Result<void> begin();
-    [[nodiscard]] Result<void> commit();
-    void rollback();
     [[nodiscard]] Result<void> set_limits();
     [[nodiscard]] LedgerRow new_row(const Script& script, Status status) const;
 
@@ -105,9 +94,8 @@ private:
     [[nodiscard]] Stop failed(const Script& script, const Statement& statement, const sql::StatementError& error) const;
 
     RunnerOptions options_;
-    std::unique_ptr<sql::Session> session_;
+    FencedSession fenced_;
     LedgerTable table_;
-    std::unique_ptr<fence::Fence> fence_{};
 };
 
 /// Whether the statement has to run outside a transaction, or MySQL commits around it.

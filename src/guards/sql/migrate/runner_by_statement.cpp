@@ -35,7 +35,7 @@ Result<std::int64_t> Runner::settle(const Script& script, const LedgerRow& row) 
     const Statement& statement = script.statements[next];
     if (row.before == harmless) return row.statements_done;
     if (row.before != not_to_be_told) {
-        const auto now = state_before(*session_, statement, table_.dialect(), soon());
+        const auto now = state_before(session(), statement, table_.dialect(), soon());
         if (!now) return std::unexpected(now.error());
         // An index that is there and cannot be used was begun and not built.
         const bool done = *now != row.before && *now != "invalid";
@@ -50,7 +50,7 @@ Result<std::int64_t> Runner::settle(const Script& script, const LedgerRow& row) 
 }
 
 Result<LedgerRow> Runner::up_by_statement(const Script& script, LedgerRow row) {
-    const auto since = options_.clock->boottime();
+    const auto since = fenced_.clock().boottime();
     const auto count = script.statements.size();
     const auto first = static_cast<std::size_t>(row.statements_done);
     for (std::size_t i = 0; i < first && i < count; ++i) {
@@ -62,7 +62,7 @@ Result<LedgerRow> Runner::up_by_statement(const Script& script, LedgerRow row) {
         const auto done = by_itself ? run_by_itself(script, row, i) : run_with_row(script, row, i);
         if (done) continue;
         // What was refused has left nothing; the statements before it stay.
-        if (done.error().code == Errc::migration_failed && session_->is_usable()) {
+        if (done.error().code == Errc::migration_failed && session().is_usable()) {
             row.status = Status::failed;
             row.before.clear();
             if (const auto noted = write(row); !noted) return std::unexpected(noted.error());
@@ -71,14 +71,14 @@ Result<LedgerRow> Runner::up_by_statement(const Script& script, LedgerRow row) {
     }
     row.status = Status::applied;
     row.before.clear();
-    row.duration_ms = (options_.clock->boottime() - since).count();
+    row.duration_ms = (fenced_.clock().boottime() - since).count();
     if (auto noted = write(row); !noted) return std::unexpected(noted.error());
     return row;
 }
 
 Result<void> Runner::run_by_itself(const Script& script, LedgerRow& row, std::size_t at) {
     const Statement& statement = script.statements[at];
-    auto before = state_before(*session_, statement, table_.dialect(), soon());
+    auto before = state_before(session(), statement, table_.dialect(), soon());
     if (!before) return std::unexpected(before.error());
     row.before = *std::move(before);
     row.statements_done = static_cast<std::int64_t>(at);
@@ -94,19 +94,18 @@ Result<void> Runner::run_by_itself(const Script& script, LedgerRow& row, std::si
 }
 
 Runner::Attempt Runner::run_fenced_by_connection(const Script& script, const Statement& statement) {
-    const bool fenced = fence_ != nullptr && table_.dialect() != SqlDialect::sqlite;
+    const bool fenced = table_.dialect() != SqlDialect::sqlite;
     if (fenced)
-        if (auto entered = fence_->enter_connection(*options_.claim, soon()); !entered)
-            return std::unexpected(Stop{entered.error()});
+        if (auto entered = fenced_.enter_connection(); !entered) return std::unexpected(Stop{entered.error()});
     Attempt done = run(script, statement);
-    if (fenced) fence_->leave_connection();
+    if (fenced) fenced_.leave_connection();
     return done;
 }
 
 Runner::Attempt Runner::build_index(const Script& script, const Statement& statement, const std::string& index) {
     const ChangeTarget target{ChangeTarget::Kind::index, index};
     const auto drop_left_over = [&]() -> Attempt {
-        const auto state = look_at(*session_, target, soon());
+        const auto state = look_at(session(), target, soon());
         if (!state) return std::unexpected(Stop{state.error()});
         if (*state != "invalid") return {};
         if (options_.notice)
@@ -116,10 +115,10 @@ Runner::Attempt Runner::build_index(const Script& script, const Statement& state
     // With IF NOT EXISTS a left-over would be taken for the index.
     if (auto dropped = drop_left_over(); !dropped) return dropped;
     if (auto built = run_fenced_by_connection(script, statement); !built) {
-        if (session_->is_usable() && !options_.stop.stop_requested()) static_cast<void>(drop_left_over());
+        if (session().is_usable() && !fenced_.is_stopped()) static_cast<void>(drop_left_over());
         return built;
     }
-    const auto state = look_at(*session_, target, soon());
+    const auto state = look_at(session(), target, soon());
     if (!state) return std::unexpected(Stop{state.error()});
     if (*state == "valid") return {};
     return std::unexpected(

@@ -1,14 +1,16 @@
-// The lock of a migration, and the process that works under it. The supervisor is that of `run`: two processes in a
+// The lock of a database, and the process that works under it. The supervisor is that of `run`: two processes in a
 // chain, of which the inner one holds the lease. The third is this program once more, which finds its lease in its
 // environment, connects to the database and does the work.
+#include "cli/database_work.hpp"
+
 #include "cli/command.hpp"
-#include "cli/migrate.hpp"
 #include "cli/report.hpp"
 #include "cli/run_locks.hpp"
 #include "cli/waiting_notice.hpp"
 #include "config/places.hpp"
 #include "guards/run/outer.hpp"
 #include "guards/run/supervisor.hpp"
+#include "guards/sql/migrate/database.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
@@ -20,15 +22,12 @@ namespace holdfast::cli {
 namespace {
 
 namespace guard = guards::run;
+namespace migrations = guards::migrate;
 using std::chrono::milliseconds;
 
 /// The lock_id of the lease that the supervisor of this process holds for it.
-constexpr auto worker_variable = "HOLDFAST_MIGRATE_LEASE";
+constexpr auto worker_variable = "HOLDFAST_WORKER_LEASE";
 constexpr auto this_program = "/proc/self/exe";
-
-std::function<void(const std::string&)> notice_on(const Output& out) {
-    return [&out](const std::string& text) { out.note("holdfast: " + printable(text)); };
-}
 
 /// The lease that somebody around this process holds for the lock `name`.
 std::optional<FenceClaim> claim_of(const InheritedLease& lease) {
@@ -54,27 +53,19 @@ Result<LockName> lock_of(const Context& context, const std::string& url) {
     return LockName::parse(*name);
 }
 
-/// Connects, seals and works. Ends when it is asked to, with the statement cancelled at the server.
+/// Works, and ends when it is asked to, with the statement cancelled at the server.
 Result<int> work_here(Context& context, const std::string& url, const std::optional<FenceClaim>& claim,
-                      milliseconds ttl, const Work& work) {
+                      milliseconds ttl, const DatabaseWork& work) {
     const guard::Signals signals(guard::Signals::Take::requests_to_end);
     std::stop_source stop;
     const guard::StopListener listener(signals, stop);
-    migrations::RunnerOptions options;
+    guards::FencedSessionOptions options;
     options.connect = [&] { return migrations::connect(url, context.clock, context.soon()); };
     options.claim = claim;
     options.ttl = ttl;
     options.stop = stop.get_token();
-    options.applied_by = context.holder().display();
-    options.notice = notice_on(context.out);
-    if (context.out.style().verbose)
-        options.progress = [](const migrations::Script& script, const migrations::Statement& statement) {
-            Output::warn(fmt::format("holdfast: {}:{}", printable(script.file->path), statement.line));
-        };
     options.clock = &context.clock;
-    auto runner = migrations::Runner::open(std::move(options));
-    if (!runner) return std::unexpected(runner.error());
-    return work(**runner);
+    return work(std::move(options));
 }
 
 /// The flags of this command, for the worker. A URL may hold a password, and others can read a command line.
@@ -119,15 +110,15 @@ Result<int> conclude(Context& context, const guard::Verdict& verdict) {
         const bool told = verdict.code && *verdict.code == row_of(Errc::lock_expired).exit_status;
         if (told) return *verdict.code;
         return fail(Errc::lock_expired,
-                    fmt::format("the lease was lost, and the migration was stopped{}{}", verdict.error ? ": " : "",
+                    fmt::format("the lease was lost, and the work was stopped{}{}", verdict.error ? ": " : "",
                                 verdict.error ? verdict.error->message : ""));
     }
     if (verdict.error && verdict.ending != guard::Ending::child_exit) return std::unexpected(*verdict.error);
     if (verdict.signal) {
-        context.out.note(fmt::format("holdfast: the migration was ended by signal {}", *verdict.signal));
+        context.out.note(fmt::format("holdfast: the work was ended by signal {}", *verdict.signal));
         return 128 + *verdict.signal;
     }
-    return fail(Errc::outcome_unknown, "the process that ran the migration ended without a word");
+    return fail(Errc::outcome_unknown, "the process that did the work ended without a word");
 }
 
 Result<Plan> plan_of(const Context& context, const LockName& name) {
@@ -159,7 +150,7 @@ Result<int> run_inner(Context& context, const std::string& url, const Plan& plan
     if (!inherited) return std::unexpected(inherited.error());
     const auto stores = stores_of(context, url);
     if (!stores) return std::unexpected(stores.error());
-    if (stores->size() > 1) return fail(Errc::usage, "a migration takes its lock on one store; name one");
+    if (stores->size() > 1) return fail(Errc::usage, "the lock is taken on one store; name one");
     auto joined = join_outer(context, plan, *stores, *inherited);
     if (!joined) return std::unexpected(joined.error());
     const std::size_t joined_count = joined->size();
@@ -211,9 +202,26 @@ Result<int> supervised(Context& context, const std::string& url, const LockName&
 
 }  // namespace
 
+std::function<void(const std::string&)> notice_on(const Output& out) {
+    return [&out](const std::string& text) { out.note("holdfast: " + printable(text)); };
+}
+
+Result<std::string> database_url(const Context& context) {
+    if (context.settings.given(opt::database)) {
+        std::string url = context.settings.text(opt::database);
+        if (migrations::is_sql_url(url)) return url;
+        return fail(Errc::usage, "--database is the URL of a SQL database: sqlite:FILE, postgres://… or mysql://…");
+    }
+    if (!context.settings.uses_default_store()) {
+        auto url = context.settings.store_url();
+        if (!url || migrations::is_sql_url(*url)) return url;
+    }
+    return fail(Errc::usage, "which database? name it with --database URL or HOLDFAST_DATABASE");
+}
+
 bool is_worker() { return config::variable(worker_variable).has_value(); }
 
-Result<int> under_lock(Context& context, const std::string& url, const Work& work) {
+Result<int> under_lock(Context& context, const std::string& url, const DatabaseWork& work) {
     const auto claim = claim_of_supervisor();
     if (!claim) return std::unexpected(claim.error());
     if (*claim) {
@@ -222,7 +230,7 @@ Result<int> under_lock(Context& context, const std::string& url, const Work& wor
         return work_here(context, url, *claim, terms->ttl.time(), work);
     }
     if (context.settings.on(opt::no_lock)) {
-        Output::warn("holdfast: warning: migrating without the lock and without the fence, as --no-lock says");
+        Output::warn("holdfast: warning: working without the lock and without the fence, as --no-lock says");
         return work_here(context, url, std::nullopt, milliseconds{30'000}, work);
     }
     const auto name = lock_of(context, url);

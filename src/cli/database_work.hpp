@@ -1,0 +1,36 @@
+#pragma once
+
+#include "cli/context.hpp"
+#include "guards/sql/fenced_session.hpp"
+
+#include <functional>
+#include <string>
+
+/// Work on a SQL database under its lock, in a process that is ended before the lease is.
+namespace holdfast::cli {
+
+namespace opt {
+inline constexpr Option lock{{"lock", Takes::one, "", "", From::command_line},
+                             '\0',
+                             "NAME",
+                             "The lock; by default migrate/ and the number that the database was given at first use."};
+}  // namespace opt
+
+/// The database of a command. `usage` where none is named.
+[[nodiscard]] Result<std::string> database_url(const Context& context);
+
+/// What a command does to the database while it holds the lock, with what it needs to connect and to seal.
+using DatabaseWork = std::function<Result<int>(guards::FencedSessionOptions session)>;
+
+/// Runs `work` under the lock of that database, in a process that is ended before the lease is: this command itself,
+/// started once more by its supervisor. In that process, and under a `holdfast run` that holds the lock, the work is
+/// done here.
+[[nodiscard]] Result<int> under_lock(Context& context, const std::string& url, const DatabaseWork& work);
+
+/// Whether this process is the one that `under_lock` started.
+[[nodiscard]] bool is_worker();
+
+/// Shows messages to a person that waits.
+[[nodiscard]] std::function<void(const std::string&)> notice_on(const Output& out);
+
+}  // namespace holdfast::cli
