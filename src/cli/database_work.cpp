@@ -46,21 +46,21 @@ Result<std::optional<FenceClaim>> claim_of_supervisor() {
     return fail(Errc::usage, fmt::format("{} names no lease of HOLDFAST_LEASES; unset it", worker_variable));
 }
 
-Result<LockName> lock_of(const Context& context, const std::string& url) {
+Result<LockName> lock_of(const Context& context, const migrations::Database& database) {
     if (context.settings.given(opt::lock)) return LockName::parse(context.settings.text(opt::lock));
-    const auto name = migrations::default_lock_of(url, context.clock, context.soon());
+    const auto name = migrations::default_lock_of(database, context.clock, context.soon());
     if (!name) return std::unexpected(name.error());
     return LockName::parse(*name);
 }
 
 /// Works, and ends when it is asked to, with the statement cancelled at the server.
-Result<int> work_here(Context& context, const std::string& url, const std::optional<FenceClaim>& claim,
+Result<int> work_here(Context& context, const migrations::Database& database, const std::optional<FenceClaim>& claim,
                       milliseconds ttl, const DatabaseWork& work) {
     const guard::Signals signals(guard::Signals::Take::requests_to_end);
     std::stop_source stop;
     const guard::StopListener listener(signals, stop);
     guards::FencedSessionOptions options;
-    options.connect = [&] { return migrations::connect(url, context.clock, context.soon()); };
+    options.connect = [&] { return migrations::connect(database, context.clock, context.soon()); };
     options.claim = claim;
     options.ttl = ttl;
     options.stop = stop.get_token();
@@ -68,29 +68,11 @@ Result<int> work_here(Context& context, const std::string& url, const std::optio
     return work(std::move(options));
 }
 
-/// The flags of this command, for the worker. A URL may hold a password, and others can read a command line.
-std::vector<std::string> worker_command(const Context& context) {
-    std::vector<std::string> command{this_program};
-    std::string_view name = context.line.command->name;
-    const auto space = name.find(' ');
-    command.emplace_back(name.substr(0, space));
-    command.emplace_back(name.substr(space + 1));
-    for (const std::string& word : context.line.words) command.push_back(word);
-    for (const Option* option : options_of(*context.line.command)) {
-        const auto values = context.line.given.find(option->name);
-        const bool in_environment = option->name == opt::database.name || option->name == opt::store.name;
-        if (values == context.line.given.end() || in_environment) continue;
-        for (const std::string& value : values->second)
-            command.push_back(option->takes == Takes::nothing ? fmt::format("--{}", option->name)
-                                                              : fmt::format("--{}={}", option->name, value));
-    }
-    return command;
-}
-
 guard::Job worker_job(const Context& context, const std::string& url, milliseconds grace,
                       const std::vector<HeldLease>& held, const std::vector<InheritedLease>& inherited) {
     guard::Job job;
-    job.command = worker_command(context);
+    // A URL may hold a password, and others can read a command line.
+    job.command = same_command(context, {opt::database.name, opt::store.name});
     job.grace = grace;
     job.notice = notice_on(context.out);
     job.environment = environment_with(leases_for_child(held, inherited), {});
@@ -206,36 +188,58 @@ std::function<void(const std::string&)> notice_on(const Output& out) {
     return [&out](const std::string& text) { out.note("holdfast: " + printable(text)); };
 }
 
-Result<std::string> database_url(const Context& context) {
-    if (context.settings.given(opt::database)) {
-        std::string url = context.settings.text(opt::database);
-        if (migrations::is_sql_url(url)) return url;
+Result<std::vector<std::string>> database_urls(const Context& context) {
+    if (auto urls = context.settings.texts(opt::database); !urls.empty()) {
+        if (std::ranges::all_of(urls, migrations::is_sql_url)) return urls;
         return fail(Errc::usage, "--database is the URL of a SQL database: sqlite:FILE, postgres://… or mysql://…");
     }
     if (!context.settings.uses_default_store()) {
-        auto url = context.settings.store_url();
-        if (!url || migrations::is_sql_url(*url)) return url;
+        const auto url = context.settings.store_url();
+        if (!url) return std::unexpected(url.error());
+        if (migrations::is_sql_url(*url)) return std::vector{*url};
     }
     return fail(Errc::usage, "which database? name it with --database URL or HOLDFAST_DATABASE");
 }
 
+Result<std::string> database_url(const Context& context) {
+    auto urls = database_urls(context);
+    if (!urls) return std::unexpected(urls.error());
+    return std::move(urls->front());
+}
+
+std::vector<std::string> same_command(const Context& context, std::initializer_list<std::string_view> left_out) {
+    std::vector<std::string> command{this_program};
+    const std::string_view name = context.line.command->name;
+    const auto space = name.find(' ');
+    command.emplace_back(name.substr(0, space));
+    command.emplace_back(name.substr(space + 1));
+    for (const std::string& word : context.line.words) command.push_back(word);
+    for (const Option* option : options_of(*context.line.command)) {
+        const auto values = context.line.given.find(option->name);
+        const bool is_left_out = std::ranges::find(left_out, option->name) != left_out.end();
+        if (values == context.line.given.end() || is_left_out) continue;
+        for (const std::string& value : values->second) command.push_back(fmt::format("--{}={}", option->name, value));
+    }
+    return command;
+}
+
 bool is_worker() { return config::variable(worker_variable).has_value(); }
 
-Result<int> under_lock(Context& context, const std::string& url, const DatabaseWork& work) {
+Result<int> under_lock(Context& context, const migrations::Database& database, const DatabaseWork& work) {
     const auto claim = claim_of_supervisor();
     if (!claim) return std::unexpected(claim.error());
     if (*claim) {
         const auto terms = context.settings.terms_for((*claim)->name);
         if (!terms) return std::unexpected(terms.error());
-        return work_here(context, url, *claim, terms->ttl.time(), work);
+        return work_here(context, database, *claim, terms->ttl.time(), work);
     }
     if (context.settings.on(opt::no_lock)) {
         Output::warn("holdfast: warning: working without the lock and without the fence, as --no-lock says");
-        return work_here(context, url, std::nullopt, milliseconds{30'000}, work);
+        return work_here(context, database, std::nullopt, milliseconds{30'000}, work);
     }
-    const auto name = lock_of(context, url);
+    const auto name = lock_of(context, database);
     if (!name) return std::unexpected(name.error());
-    return supervised(context, url, *name);
+    return supervised(context, database.url, *name);
 }
 
 }  // namespace holdfast::cli

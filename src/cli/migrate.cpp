@@ -1,5 +1,6 @@
 #include "cli/migrate.hpp"
 
+#include "cli/command.hpp"
 #include "config/places.hpp"
 #include "values/text.hpp"
 
@@ -52,8 +53,8 @@ Result<std::optional<std::uint64_t>> version_asked_for(const Context& context) {
     return number;
 }
 
-Result<int> migrate_under_lock(Context& context, const std::string& url, const Work& work) {
-    return under_lock(context, url, [&](guards::FencedSessionOptions session) -> Result<int> {
+Result<int> migrate_under_lock(Context& context, const migrations::Database& database, const Work& work) {
+    return under_lock(context, database, [&](guards::FencedSessionOptions session) -> Result<int> {
         migrations::RunnerOptions options;
         options.session = std::move(session);
         options.applied_by = context.holder().display();

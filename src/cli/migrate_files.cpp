@@ -88,8 +88,8 @@ Result<int> run_new(Context& context) {
 
 Result<SqlDialect> asked_dialect(const Context& context) {
     if (!context.settings.given(dialect_option)) {
-        const auto url = database_url(context);
-        if (url) return migrations::dialect_of(*url);
+        const auto urls = database_urls(context);
+        if (urls) return migrations::dialect_of(urls->front());
         return fail(Errc::usage, "whose SQL is it? say --dialect sqlite, postgres or mysql, or name the --database");
     }
     const std::string name = context.settings.text(dialect_option);

@@ -105,14 +105,12 @@ private:
     migrations::Runner& runner_;
 };
 
-Result<int> run_repair(Context& context) {
-    const auto url = database_url(context);
-    if (!url) return std::unexpected(url.error());
+Result<int> repair(Context& context, const migrations::Database& database) {
     const auto folder = folder_of(context);
     if (!folder) return std::unexpected(folder.error());
     if (context.settings.on(done_option) && context.settings.on(again_option))
         return fail(Errc::usage, "--done and --again cannot both be true");
-    return migrate_under_lock(context, *url,
+    return migrate_under_lock(context, database,
                               [&](migrations::Runner& runner) { return Repairing(context, *folder, runner).run(); });
 }
 
@@ -150,21 +148,23 @@ Result<int> set_baseline(Context& context, std::uint64_t version, migrations::Ru
     return 0;
 }
 
-Result<int> run_baseline(Context& context) {
+Result<int> take_baseline(Context& context, const migrations::Database& database) {
     const auto version = baseline_version(context);
     if (!version) return std::unexpected(version.error());
-    const auto url = database_url(context);
-    if (!url) return std::unexpected(url.error());
-    return migrate_under_lock(context, *url,
+    return migrate_under_lock(context, database,
                               [&](migrations::Runner& runner) { return set_baseline(context, *version, runner); });
 }
 
-constexpr std::array repair_options{opt::database, opt::dir,         done_option,    again_option,
-                                    opt::yes,      opt::placeholder, opt::lock,      opt::ttl,
-                                    opt::wait,     opt::no_wait,     opt::operation, opt::reason,
-                                    opt::holder,   opt::user,        opt::if_held,   opt::no_lock};
-constexpr std::array baseline_options{opt::database,  opt::yes,    opt::lock,   opt::ttl,  opt::wait,    opt::no_wait,
-                                      opt::operation, opt::reason, opt::holder, opt::user, opt::if_held, opt::no_lock};
+Result<int> run_repair(Context& context) { return on_each_database(context, repair); }
+Result<int> run_baseline(Context& context) { return on_each_database(context, take_baseline); }
+
+constexpr std::array repair_options{opt::databases, opt::schema,  opt::schemas_like, opt::parallel,    opt::dir,
+                                    done_option,    again_option, opt::yes,          opt::placeholder, opt::lock,
+                                    opt::ttl,       opt::wait,    opt::no_wait,      opt::operation,   opt::reason,
+                                    opt::holder,    opt::user,    opt::if_held,      opt::no_lock};
+constexpr std::array baseline_options{opt::databases, opt::schema, opt::schemas_like, opt::parallel, opt::yes,
+                                      opt::lock,      opt::ttl,    opt::wait,         opt::no_wait,  opt::operation,
+                                      opt::reason,    opt::holder, opt::user,         opt::if_held,  opt::no_lock};
 constexpr std::array version_word{Word{"VERSION"}};
 
 }  // namespace

@@ -91,12 +91,10 @@ Colour colour_of(std::string_view state) {
     return state == "pending" || state == "changed" ? Colour::yellow : Colour::red;
 }
 
-Result<int> run_status(Context& context) {
-    const auto url = database_url(context);
-    if (!url) return std::unexpected(url.error());
+Result<int> show_status(Context& context, const migrations::Database& database) {
     const auto folder = folder_of(context);
     if (!folder) return std::unexpected(folder.error());
-    const auto ledger = migrations::ledger_of(*url, context.clock, context.soon());
+    const auto ledger = migrations::ledger_of(database, context.clock, context.soon());
     if (!ledger) return std::unexpected(ledger.error());
     const auto items = items_of(*folder, *ledger);
     if (context.out.style().json) {
@@ -120,24 +118,23 @@ Result<int> run_status(Context& context) {
 }
 
 /// How many files are pending; an error where nothing can run.
-Result<std::size_t> count_pending(const Context& context, const std::string& url, const migrations::Folder& folder) {
-    const auto ledger = migrations::ledger_of(url, context.clock, context.soon());
+Result<std::size_t> count_pending(const Context& context, const migrations::Database& database,
+                                  const migrations::Folder& folder) {
+    const auto ledger = migrations::ledger_of(database, context.clock, context.soon());
     if (!ledger) return std::unexpected(ledger.error());
     const auto plan = migrations::plan_up(folder, *ledger, {});
     if (!plan) return std::unexpected(plan.error());
     return plan->steps.size();
 }
 
-Result<int> run_wait(Context& context) {
-    const auto url = database_url(context);
-    if (!url) return std::unexpected(url.error());
+Result<int> wait_for(Context& context, const migrations::Database& database) {
     const auto folder = folder_of(context);
     if (!folder) return std::unexpected(folder.error());
     const auto timeout = context.settings.duration(timeout_option);
     if (!timeout) return std::unexpected(timeout.error());
     const Deadline deadline = Deadline::in(context.clock, *timeout);
     while (true) {
-        const auto pending = count_pending(context, *url, *folder);
+        const auto pending = count_pending(context, database, *folder);
         const bool not_there = !pending && pending.error().code == Errc::store_unavailable;
         if (!pending && !not_there) return std::unexpected(pending.error());
         if (pending && *pending == 0) return 0;
@@ -168,12 +165,10 @@ std::vector<json::SchemaObject> list_of(const std::vector<migrations::Drift>& dr
     return items;
 }
 
-Result<int> run_verify(Context& context) {
-    const auto url = database_url(context);
-    if (!url) return std::unexpected(url.error());
+Result<int> verify(Context& context, const migrations::Database& database) {
     const auto folder = folder_of(context);
     if (!folder) return std::unexpected(folder.error());
-    const auto look = migrations::look_at(*url, context.clock, context.soon());
+    const auto look = migrations::look_at(database, context.clock, context.soon());
     if (!look) return std::unexpected(look.error());
     // Files that were edited, are missing or out of order.
     if (const auto plan = migrations::plan_up(*folder, look->ledger, {}); !plan) return std::unexpected(plan.error());
@@ -193,8 +188,13 @@ Result<int> run_verify(Context& context) {
     return drifted ? row_of(Errc::drift).exit_status : 0;
 }
 
-constexpr std::array status_options{opt::database, opt::dir};
-constexpr std::array wait_options{opt::database, opt::dir, timeout_option};
+Result<int> run_status(Context& context) { return on_each_database(context, show_status); }
+Result<int> run_wait(Context& context) { return on_each_database(context, wait_for); }
+Result<int> run_verify(Context& context) { return on_each_database(context, verify); }
+
+constexpr std::array status_options{opt::databases, opt::schema, opt::schemas_like, opt::parallel, opt::dir};
+constexpr std::array wait_options{opt::databases, opt::schema, opt::schemas_like,
+                                  opt::parallel,  opt::dir,    timeout_option};
 
 }  // namespace
 

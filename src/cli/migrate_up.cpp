@@ -26,8 +26,8 @@ enum class Direction { up, down };
 
 /// All that is known before the lock is taken.
 struct Job {
-    Direction direction = Direction::up;
-    std::string url{};
+    Direction direction;
+    migrations::Database database;
     migrations::Folder folder{};
     migrations::PlanOptions up{};
     migrations::DownOptions down{};
@@ -42,7 +42,7 @@ struct Job {
     [[nodiscard]] Result<std::vector<migrations::Script>> scripts(const migrations::Plan& plan) const {
         std::vector<migrations::Script> scripts;
         for (const migrations::Step& step : plan.steps) {
-            auto script = migrations::Script::of(*step.file, placeholders, migrations::dialect_of(url));
+            auto script = migrations::Script::of(*step.file, placeholders, migrations::dialect_of(database.url));
             if (!script) return std::unexpected(script.error());
             scripts.push_back(*std::move(script));
         }
@@ -50,12 +50,8 @@ struct Job {
     }
 };
 
-Result<Job> job_of(const Context& context, Direction direction) {
-    Job job;
-    job.direction = direction;
-    auto url = database_url(context);
-    if (!url) return std::unexpected(url.error());
-    job.url = *std::move(url);
+Result<Job> job_of(const Context& context, const migrations::Database& database, Direction direction) {
+    Job job{.direction = direction, .database = database};
     auto folder = folder_of(context);
     if (!folder) return std::unexpected(folder.error());
     job.folder = *std::move(folder);
@@ -129,9 +125,9 @@ public:
         if (!scripts) return std::unexpected(scripts.error());
         for (const std::string& warning : plan->warnings) Output::warn("holdfast: warning: " + warning);
         if (!context_.settings.on(opt::yes) || context_.out.tells_success()) show_plan(context_, job_, *plan);
-        const auto agreed =
-            confirm(context_, fmt::format("run {} file{} on {}?", plan->steps.size(),
-                                          plan->steps.size() == 1 ? "" : "s", printable(migrations::shown(job_.url))));
+        const auto agreed = confirm(
+            context_, fmt::format("run {} file{} on {}?", plan->steps.size(), plan->steps.size() == 1 ? "" : "s",
+                                  printable(migrations::shown(job_.database))));
         if (!agreed) return std::unexpected(agreed.error());
         if (!*agreed) return fail(Errc::usage, "nothing was changed: it was not confirmed");
         if (auto begun = remember_objects(); !begun) return std::unexpected(begun.error());
@@ -208,12 +204,12 @@ private:
     std::vector<json::Migration> done_{};
 };
 
-Result<int> run_direction(Context& context, Direction direction) {
-    const auto job = job_of(context, direction);
+Result<int> run_direction(Context& context, const migrations::Database& database, Direction direction) {
+    const auto job = job_of(context, database, direction);
     if (!job) return std::unexpected(job.error());
     if (!is_worker()) {
         // Without the lock, and without creating anything: most calls find nothing to do.
-        const auto ledger = migrations::ledger_of(job->url, context.clock, context.soon());
+        const auto ledger = migrations::ledger_of(job->database, context.clock, context.soon());
         if (!ledger) return std::unexpected(ledger.error());
         const auto plan = job->plan(*ledger);
         if (!plan) return std::unexpected(plan.error());
@@ -226,21 +222,27 @@ Result<int> run_direction(Context& context, Direction direction) {
                                     "with --dry-run to see them",
                                     plan->steps.size()));
     }
-    return migrate_under_lock(context, job->url,
+    return migrate_under_lock(context, job->database,
                               [&](migrations::Runner& runner) { return Applying(context, *job, runner).run(); });
 }
 
-Result<int> run_up(Context& context) { return run_direction(context, Direction::up); }
-Result<int> run_down(Context& context) { return run_direction(context, Direction::down); }
+Result<int> run_on_each(Context& context, Direction direction) {
+    return on_each_database(context, [direction](Context& one, const migrations::Database& database) {
+        return run_direction(one, database, direction);
+    });
+}
 
-constexpr std::array up_options{opt::database,     opt::dir,         opt::to_version, opt::dry_run, opt::yes,
-                                opt::out_of_order, opt::placeholder, opt::lock,       opt::ttl,     opt::wait,
-                                opt::no_wait,      opt::operation,   opt::reason,     opt::holder,  opt::user,
-                                opt::if_held,      opt::no_lock};
-constexpr std::array down_options{opt::database, opt::dir,         opt::to_version, steps_option, opt::dry_run,
-                                  opt::yes,      opt::placeholder, opt::lock,       opt::ttl,     opt::wait,
-                                  opt::no_wait,  opt::operation,   opt::reason,     opt::holder,  opt::user,
-                                  opt::if_held,  opt::no_lock};
+Result<int> run_up(Context& context) { return run_on_each(context, Direction::up); }
+Result<int> run_down(Context& context) { return run_on_each(context, Direction::down); }
+
+constexpr std::array up_options{opt::databases,  opt::schema,  opt::schemas_like, opt::parallel,     opt::dir,
+                                opt::to_version, opt::dry_run, opt::yes,          opt::out_of_order, opt::placeholder,
+                                opt::lock,       opt::ttl,     opt::wait,         opt::no_wait,      opt::operation,
+                                opt::reason,     opt::holder,  opt::user,         opt::if_held,      opt::no_lock};
+constexpr std::array down_options{opt::databases,  opt::schema,  opt::schemas_like, opt::parallel, opt::dir,
+                                  opt::to_version, steps_option, opt::dry_run,      opt::yes,      opt::placeholder,
+                                  opt::lock,       opt::ttl,     opt::wait,         opt::no_wait,  opt::operation,
+                                  opt::reason,     opt::holder,  opt::user,         opt::if_held,  opt::no_lock};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 
@@ -25,8 +26,10 @@ constexpr const char* several_in_one =
 
 /// The names, or other texts, in a variable, one on each line.
 Result<std::vector<std::string>> names_in(std::string_view text, const Setting& which) {
-    // What belongs to a lease may be any text.
-    if (text.find(',') != std::string_view::npos && which.name != setting::meta.name)
+    // Other than the names of locks, these may be any text.
+    constexpr std::array any_text{"meta", "placeholder", "database", "fence"};
+    const bool is_name = std::ranges::find(any_text, which.name) == any_text.end();
+    if (text.find(',') != std::string_view::npos && is_name)
         return fail(Errc::usage, fmt::format("names stand one on each line, without commas; a name that has a comma in "
                                              "it is given with --{}",
                                              which.name));

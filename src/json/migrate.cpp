@@ -1,5 +1,8 @@
 #include "json/migrate.hpp"
 
+#include "json/error.hpp"
+#include "json/fields.hpp"
+
 #include <algorithm>
 
 namespace holdfast::json {
@@ -37,6 +40,36 @@ Value write(const LintFinding& item) {
         .set("rule", Value::text(item.rule))
         .set("message", Value::text(item.message))
         .done();
+}
+
+/// A document that was read, written again.
+Value write(const Node& node) {
+    if (const auto* items = node.array()) {
+        std::vector<Value> values;
+        for (const Node& item : *items) values.push_back(write(item));
+        return Value::array(values);
+    }
+    if (const auto* members = node.object()) {
+        Object object;
+        for (const Member& member : *members) object.set(member.key, write(member.node));
+        return object.done();
+    }
+    if (const auto* text = std::get_if<std::string>(&node.value)) return Value::text(*text);
+    if (const auto* number = std::get_if<std::int64_t>(&node.value)) return Value::number(*number);
+    if (const auto* yes = std::get_if<bool>(&node.value)) return Value::boolean(*yes);
+    return {};
+}
+
+Value write(const MigrationTarget& target) {
+    Object object;
+    object.set("database", Value::text(target.database)).set("schema", Value::text_or_null(target.schema));
+    object.set("status", Value::text(target.status));
+    if (target.exit_status) object.set("exit_status", Value::number(std::int64_t{*target.exit_status}));
+    const bool refused = target.document != nullptr && Fields(*target.document).object_if("error") != nullptr;
+    if (target.error) object.set("error", error_body(*target.error, "", std::nullopt).done());
+    if (refused) object.set("error", write(*Fields(*target.document).object_if("error")));
+    if (target.document != nullptr && !refused) object.set("result", write(*target.document));
+    return object.done();
 }
 
 Value migrations(const std::vector<Migration>& items) {
@@ -78,6 +111,19 @@ Object schema_drift(const std::vector<SchemaObject>& changed, const std::vector<
 Object lint_findings(const std::vector<LintFinding>& findings) {
     Object document;
     document.set("findings", list_of(findings, [](const LintFinding& item) { return write(item); }));
+    return document;
+}
+
+Object migration_targets(const std::vector<MigrationTarget>& targets) {
+    const auto count = [&](std::string_view status) {
+        return Value::number(std::ranges::count(targets, status, &MigrationTarget::status));
+    };
+    Object document;
+    document.set("targets", list_of(targets, [](const MigrationTarget& target) { return write(target); }))
+        .set("done", count("done"))
+        .set("skipped", count("skipped"))
+        .set("failed", count("failed"))
+        .set("not_started", count("not_started"));
     return document;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "holdfast/error.hpp"
+#include "json/parse.hpp"
 #include "json/value.hpp"
 
 #include <cstdint>
@@ -50,6 +52,18 @@ struct LintFinding {
 };
 /// `{"findings":[…]}`
 [[nodiscard]] Object lint_findings(const std::vector<LintFinding>& findings);
+
+/// One of several databases or schemas that a command worked on.
+struct MigrationTarget {
+    std::string database{};  ///< Its URL without secrets.
+    std::string schema{};    ///< Empty: none was chosen.
+    std::string_view status{};
+    std::optional<int> exit_status{};  ///< Absent if it was not begun.
+    const Node* document = nullptr;    ///< What the command printed for it, if it did.
+    std::optional<Error> error{};      ///< Where that says nothing.
+};
+/// `{"targets":[{"database","schema","status",…}],"done":N,"failed":N,"not_started":N}`
+[[nodiscard]] Object migration_targets(const std::vector<MigrationTarget>& targets);
 
 /// `{"repaired":[…]}`, in words.
 [[nodiscard]] Object repaired(const std::vector<std::string>& what);
