@@ -66,6 +66,7 @@ test: packages ## Run every test, also under ASan, UBSan and TSan
 
 packages:
 	@scripts/install-packages.sh build test lint bench
+	@scripts/npm-packages.sh tests/console
 	@scripts/matrix-servers.sh $(other_servers) >/dev/null
 
 # With the benchmarks, so that they cannot rot between measurements.
