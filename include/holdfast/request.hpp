@@ -148,6 +148,8 @@ struct Answer {
     /// What approval allows at most, whatever was asked for: the ttl, and how long the lease can be renewed.
     std::optional<std::chrono::milliseconds> longest_ttl{};
     std::optional<std::chrono::milliseconds> max_hold{};
+    /// The operator approves a question of their own. Marked in the audit log: `break_glass`.
+    bool breaks_glass = false;
 };
 
 /// Remove audit events of a lock, the oldest first: those up to the number `through`, and no more than `most` of

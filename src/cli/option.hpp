@@ -67,6 +67,8 @@ inline constexpr Option format{{"format", Takes::one, "text", "text|sh|json", Fr
                                "text|sh|json",
                                "How to print the lease; sh is for eval, also when it fails."};
 inline constexpr Option no_lock{{"no-lock"}, '\0', "", "Run without a lock, with a warning."};
+inline constexpr Option token_file{
+    {"token-file", Takes::one}, '\0', "F", "The file that says who may do what through the daemon."};
 inline constexpr Option yes{{"yes", Takes::nothing, "", "", From::environment}, 'y', "", "Do not ask."};
 }  // namespace opt
 

@@ -95,6 +95,7 @@ Request read_answer(Reading& at) {
     answer.reason = at.in.text_or_empty("reason");
     answer.longest_ttl = at.in.duration_if("longest_ttl_ms");
     answer.max_hold = at.in.duration_if("max_hold_ms");
+    answer.breaks_glass = at.in.is_true("break_glass");
     return answer;
 }
 

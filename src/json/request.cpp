@@ -91,6 +91,7 @@ public:
         text("reason", r.reason);
         duration("longest_ttl_ms", r.longest_ttl);
         duration("max_hold_ms", r.max_hold);
+        if (r.breaks_glass) out_.set("break_glass", Value::boolean(true));
     }
     void operator()(const Prune& r) {
         begin("prune", r.name);

@@ -23,7 +23,7 @@
 /// - `check`: `token`, `lock_id`, `unless_held`
 /// - `override_request`: `lease`, `holder`, `user`, `reason`, `ttl_ms`, `valid_for_ms`, `wait_ms`
 /// - `override_approve`, `override_deny`: `lock_id` of the question, `lease`, `actor`, `reason`, `longest_ttl_ms`,
-///   `max_hold_ms`
+///   `max_hold_ms`, `break_glass`
 /// - `prune`: `through`, `actor`, `reason`
 /// - `repair`: `actor`, `reason`
 namespace holdfast::json {

@@ -192,7 +192,9 @@ public:
         if (r.max_hold) asker.max_until = now_ + *r.max_hold;
         asker.expires_at = expiry(now_, asker.ttl, asker.max_until);
         hold(std::move(asker), pending->key_hash);
-        record(EventKind::override_approved, next_.held->lease, r.actor, r.reason, from(previous));
+        Details details = from(previous);
+        if (r.breaks_glass) details.emplace("break_glass", "yes");
+        record(EventKind::override_approved, next_.held->lease, r.actor, r.reason, std::move(details));
         return granted();
     }
 

@@ -1,6 +1,7 @@
 #include "holdfast/lease.hpp"
 
 #include "values/hex.hpp"
+#include "values/random.hpp"
 #include "values/sha256.hpp"
 #include "values/small_file.hpp"
 #include "values/text.hpp"
@@ -14,7 +15,6 @@
 #include <cstdlib>
 #include <ranges>
 #include <span>
-#include <sys/random.h>
 #include <unistd.h>
 
 namespace holdfast {
@@ -22,13 +22,7 @@ namespace {
 
 std::array<std::uint8_t, 16> random_bytes() {
     std::array<std::uint8_t, 16> bytes{};
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-        const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
-        // Without entropy no identity is safe, and a guessable one would be worse than ending the process.
-        if (got < 0 && errno != EINTR) std::abort();
-        if (got > 0) done += static_cast<std::size_t>(got);
-    }
+    fill_random(bytes);
     return bytes;
 }
 

@@ -172,7 +172,7 @@ Request RandomValues::request() {
         case 8:
             return Answer{name(),       LockId::random(), maybe() ? Verdict::approve : Verdict::deny,
                           text(),       text(),           maybe() ? std::optional(as) : std::nullopt,
-                          maybe_time(), maybe_time()};
+                          maybe_time(), maybe_time(),     maybe()};
         case 9: return Prune{name(), number(), text(), text()};
         case 10: return ReportFenced{name(), FencingToken{number()}, LockId::random(), holder(), text(), text()};
         default: return Expire{name(), LockId::random()};

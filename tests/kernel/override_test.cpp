@@ -70,6 +70,21 @@ TEST_F(OverrideTest, ApprovalMovesTheLockToTheAskerWithANewToken) {
     EXPECT_EQ(last_event().details.at("from_token"), std::to_string(token_.value));
 }
 
+TEST_F(OverrideTest, AnApprovalThatBreaksGlassIsMarked) {
+    const Ask ask = asking();
+    granted(ask);
+    Answer own = answer(ask, Verdict::approve);
+    own.breaks_glass = true;
+    granted(own);
+    EXPECT_EQ(last_event().details.at("break_glass"), "yes");
+    EXPECT_EQ(last_event().details.at("from_lock_id"), alice_.as.lock_id.text());
+
+    const Ask next = asking();
+    granted(next);
+    granted(answer(next, Verdict::approve));
+    EXPECT_FALSE(last_event().details.contains("break_glass"));
+}
+
 TEST_F(OverrideTest, ApprovalGivesNoMoreThanTheAnswerAllows) {
     const Ask ask = asking();
     const Lease lease = approved(ask, 5s, 8s);

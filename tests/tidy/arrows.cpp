@@ -33,10 +33,13 @@ const std::array rules{
     Rule{"client", {"values", "base", "kernel"}},
     Rule{"json", {"values"}},
     Rule{"config", {"values", "base", "client"}},
+    Rule{"access", {"values", "base", "json"}},
     Rule{"guards/*", {"values", "base", "sql", "client", "guards"}},
     Rule{"guards", {"values", "base", "client"}},
-    Rule{"cli", {"values", "base", "sql", "json", "config", "client", "guards", "guards/*", "stores/open_store.hpp"}},
-    Rule{"server", {"values", "base", "json", "config", "client", "guards", "guards/*"}},
+    Rule{
+        "cli",
+        {"values", "base", "sql", "json", "config", "access", "client", "guards", "guards/*", "stores/open_store.hpp"}},
+    Rule{"server", {"values", "base", "json", "config", "access", "client", "guards", "guards/*"}},
 };
 
 /// The zone of a path below src/.
