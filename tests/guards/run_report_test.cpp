@@ -140,10 +140,10 @@ TEST_F(RunReport, TheGraceIsAtMostHalfOfTheLease) {
 }
 
 TEST_F(RunReport, TheGraceIsAThirdOfAShortLeaseUnlessItIsGiven) {
-    // The command obeys at once, so that at most the grace and the 50 ms for SIGKILL are left; less on a busy machine.
+    // The command obeys at once, so that at most the grace and its third for SIGKILL are left; less on a busy machine.
     const Ended ended = start({"obey"}, {"--ttl", "1500ms", "--max-hold", "1500ms", "--json"}).wait();
     EXPECT_EQ(ended.status, 76);
-    EXPECT_LE(ended.json().number("/margin_ms"), 550);
+    EXPECT_LE(ended.json().number("/margin_ms"), 670);
     EXPECT_GT(ended.json().number("/margin_ms"), 50);
 }
 

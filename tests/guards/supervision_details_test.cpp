@@ -243,6 +243,17 @@ TEST_F(Supervision, TheEndThatTheOuterProcessKnowsIsAMarginBeforeThatOfTheLease)
     EXPECT_LE(Boottime{std::chrono::milliseconds{link_.state().kill_at_ms}}, end - 50ms);
 }
 
+TEST_F(Supervision, ALongerGraceLeavesABusyHostMoreTimeForTheKill) {
+    HoldOptions options = lasting_for(60s);
+    options.renew = false;
+    Job job = job_of("true", 6s);
+    options.time_to_stop = job.grace;
+    Guarded guarded{must(hold_all({{&store_, name_, options}})), link_};
+    const Boottime end = guarded.group.deadline();
+    EXPECT_EQ(supervise(job, &guarded, signals_, host_clock()).code, 0);
+    EXPECT_LE(Boottime{std::chrono::milliseconds{link_.state().kill_at_ms}}, end - 1s);
+}
+
 TEST_F(Supervision, TheOuterProcessKnowsThatALossIsTakenCareOf) {
     run(job_of(std::string("trap ': >told' TERM; : >ready") + until_end, 20s), lasting_for(60s), [&] {
         awaits("ready");

@@ -39,7 +39,7 @@ TEST_F(Supervision, ACommandThatWouldBeToldToEndAtOnceIsNotStarted) {
 }
 
 TEST_F(Supervision, ACommandHasItsWholeGrace) {
-    auto options = lasting_for(6s);
+    auto options = lasting_for(8s);
     options.renew = false;
     const Verdict verdict = run(job_of(std::string("true") + live, 5s), options);
     EXPECT_EQ(verdict.ending, Ending::lost);

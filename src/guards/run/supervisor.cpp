@@ -23,8 +23,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Before the deadline: SIGKILL must have done its work by then.
-constexpr milliseconds kill_margin{50};
+/// So long before the deadline comes SIGKILL, which must have done its work by then. On a host that is busy this process
+/// can be given a processor late, and a command with a long grace can spare more for that.
+milliseconds kill_margin(milliseconds grace) {
+    return std::clamp(grace / 3, milliseconds{50}, milliseconds{1000});
+}
 
 /// A child that has run this long is worth a thread that renews.
 constexpr milliseconds short_life{20};
@@ -127,7 +130,7 @@ private:
     /// When the child has to end if no renewal succeeds from now on.
     [[nodiscard]] KillSchedule kill_schedule() const {
         if (group_ == nullptr) return {};
-        const Boottime kill_at = group_->deadline() - kill_margin;
+        const Boottime kill_at = group_->deadline() - kill_margin(job_.grace);
         return {kill_at - job_.grace, kill_at};
     }
 
@@ -346,7 +349,7 @@ private:
 
     /// The lease is lost, and all that is left is what SIGKILL did not reach. To wait for it could be to wait for ever.
     [[nodiscard]] bool is_out_of_reach() const {
-        return lost_because_ && killed_at_ && clock_.boottime() >= *killed_at_ + kill_margin &&
+        return lost_because_ && killed_at_ && clock_.boottime() >= *killed_at_ + kill_margin(job_.grace) &&
                family_.is_out_of_reach();
     }
 
@@ -422,7 +425,7 @@ Verdict supervise(const Job& job, Guarded* guarded, const Signals& signals, cons
 
 milliseconds renew_interval(milliseconds ttl, milliseconds grace) {
     // Two tries must fit between a renewal and SIGTERM; a quarter of the lease is margin at the most.
-    return std::max(std::min(ttl / 3, (ttl - ttl / 4 - grace - kill_margin) / 2), milliseconds{10});
+    return std::max(std::min(ttl / 3, (ttl - ttl / 4 - grace - kill_margin(grace)) / 2), milliseconds{10});
 }
 
 }  // namespace holdfast::guards::run
