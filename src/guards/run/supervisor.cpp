@@ -23,11 +23,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// So long before the deadline comes SIGKILL, which must have done its work by then. On a host that is busy this process
-/// can be given a processor late, and a command with a long grace can spare more for that.
-milliseconds kill_margin(milliseconds grace) {
-    return std::clamp(grace / 3, milliseconds{50}, milliseconds{1000});
-}
+/// So long before the deadline comes SIGKILL, which must have done its work by then. On a host that is busy this
+/// process can be given a processor late, and a command with a long grace can spare more for that.
+milliseconds kill_margin(milliseconds grace) { return std::clamp(grace / 3, milliseconds{50}, milliseconds{1000}); }
 
 /// A child that has run this long is worth a thread that renews.
 constexpr milliseconds short_life{20};
