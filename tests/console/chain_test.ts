@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuditEvent } from "../../web/src/api/types";
+import type { AuditEvent } from "../../clients/js/src/documents";
 import { checkChain } from "../../web/src/model/chain";
 import history from "./fixtures/history.json";
 

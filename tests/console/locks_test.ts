@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuditEvent, EventKind, Lock } from "../../web/src/api/types";
+import type { AuditEvent, EventKind, Lock } from "../../clients/js/src/documents";
 import { everything, lockAddress, parse, viewAddress } from "../../web/src/base/router";
 import { after, holderWords, isMine, openQuestion, prefixes, selected, stateAt } from "../../web/src/model/locks";
 

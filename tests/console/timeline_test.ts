@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuditEvent, EventKind } from "../../web/src/api/types";
+import type { AuditEvent, EventKind } from "../../clients/js/src/documents";
 import { since, ticks, timelineOf } from "../../web/src/model/timeline";
 
 const start = Date.parse("2026-01-31T12:00:00.000Z");

@@ -1,5 +1,6 @@
-import { CallError, http } from "./api/http";
-import type { Session, StoreDocument } from "./api/types";
+import { HoldfastError } from "../../clients/js/src/errors";
+import { daemon } from "./model/daemon";
+import type { Session, StoreDocument } from "../../clients/js/src/documents";
 import { button, h, icon, replace, setAttribute, setText, untrusted } from "./base/dom";
 import { parse, type Route } from "./base/router";
 import { printable } from "./base/text";
@@ -92,9 +93,9 @@ class Console {
     private async begin(): Promise<void> {
         replace(this.main, h("div", { class: "page" }, loading(6)));
         try {
-            this.session = await http.get<Session>("/v1/session");
+            this.session = await daemon.get<Session>("/v1/session");
         } catch (error) {
-            if (error instanceof CallError && error.isSignedOut) this.signIn();
+            if (error instanceof HoldfastError && error.isSignedOut) this.signIn();
             else this.unreachable(error);
             return;
         }
@@ -106,7 +107,7 @@ class Console {
     }
 
     private unreachable(error: unknown): void {
-        const text = error instanceof CallError ? error.message : "The answer of the daemon cannot be used.";
+        const text = error instanceof HoldfastError ? error.message : "The answer of the daemon cannot be used.";
         replace(
             this.main,
             h(
@@ -224,7 +225,7 @@ class Console {
 
     private async showGrade(): Promise<void> {
         try {
-            const { grade } = await http.get<StoreDocument>("/v1/store");
+            const { grade } = await daemon.get<StoreDocument>("/v1/store");
             replace(this.grade, `Grade ${grade}`);
             this.grade.className = `grade-badge grade-${/^[ABC]$/.test(grade) ? grade : ""}`;
             this.grade.hidden = false;
@@ -247,7 +248,7 @@ class Console {
                         attrs: { type: "button", "aria-label": "Sign out", title: "Sign out" },
                         on: {
                             click: () =>
-                                void http
+                                void daemon
                                     .delete("/v1/session")
                                     .catch(() => {})
                                     .then(() => this.signIn()),

@@ -24,6 +24,11 @@ export function seconds(ms: number): string {
     return ms < 1000 ? `${Math.max(0, Math.ceil(ms / 1000))} s` : words(ms);
 }
 
+/** How long ago, without the smaller unit. */
+export function ago(ms: number): string {
+    return `${seconds(ms).split(" ").slice(0, 2).join(" ")} ago`;
+}
+
 const two = (value: number): string => String(value).padStart(2, "0");
 
 export function clockTime(at: number): string {

@@ -1,4 +1,4 @@
-import { eventKinds, type AuditEvent, type Lock } from "../api/types";
+import { eventKinds, type AuditEvent, type Lock } from "../../../clients/js/src/documents";
 
 // The same encoding as encode() in src/kernel/codec.cpp, so that a log is checked here and not by the daemon that sent
 // it.

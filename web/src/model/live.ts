@@ -1,6 +1,8 @@
-import { EventStream } from "../api/events";
-import { CallError, http } from "../api/http";
-import type { AuditEvent, Lock } from "../api/types";
+import { feed } from "../../../clients/js/src/events";
+import { pause } from "../../../clients/js/src/calls";
+import { HoldfastError } from "../../../clients/js/src/errors";
+import { daemon } from "./daemon";
+import type { AuditEvent, Lock } from "../../../clients/js/src/documents";
 import { StoreClock } from "../base/time";
 import { after } from "./locks";
 
@@ -18,12 +20,13 @@ interface LockList {
 }
 
 const pageSize = 5_000;
+const refusedPause = 5_000;
 
 async function allLocks(): Promise<Lock[]> {
     const locks: Lock[] = [];
     for (;;) {
         const last = locks[locks.length - 1];
-        const page = await http.get<LockList>("/v1/locks", { unreadable: 1, limit: pageSize, after: last?.name });
+        const page = await daemon.get<LockList>("/v1/locks", { unreadable: 1, limit: pageSize, after: last?.name });
         locks.push(...page.locks);
         if (!page.more || page.locks.length === 0) return locks;
     }
@@ -38,7 +41,7 @@ export class LiveLocks {
     locks = new Map<string, Lock>();
     link: Link = { state: "loading" };
 
-    private readonly stream: EventStream;
+    private streaming: AbortController | null = null;
     private readonly touched = new Set<string>();
     private timer: number | undefined;
     private isReading = false;
@@ -46,33 +49,22 @@ export class LiveLocks {
     private mustReadAgain = false;
 
     constructor(private readonly listener: LiveListener) {
-        this.stream = new EventStream({
-            ready: () => {
-                this.isStreaming = true;
-                void this.read();
-            },
-            event: (event) => this.take(event),
-            lost: () => {
-                this.isStreaming = false;
-                this.offline("The connection to the daemon is lost.");
-                // The stream does not tell whether the daemon is away or the session has ended.
-                void this.read();
-            },
-        });
         document.addEventListener("visibilitychange", () => {
-            if (!document.hidden && this.timer !== undefined) void this.read();
+            if (!document.hidden && this.streaming) void this.read();
         });
     }
 
     start(): void {
-        this.stream.open();
+        this.stop();
+        this.streaming = new AbortController();
+        void this.follow(this.streaming.signal);
         this.plan();
     }
 
     stop(): void {
-        this.stream.close();
+        this.streaming?.abort();
+        this.streaming = null;
         window.clearTimeout(this.timer);
-        this.timer = undefined;
         this.locks = new Map();
         this.link = { state: "loading" };
     }
@@ -86,10 +78,12 @@ export class LiveLocks {
         this.isReading = true;
         this.touched.clear();
         const asked = performance.now();
+        const asker = this.streaming;
         try {
-            this.merge(await allLocks(), asked);
+            const locks = await allLocks();
+            if (asker === this.streaming) this.merge(locks, asked);
         } catch (error) {
-            this.failed(error);
+            if (asker === this.streaming) this.failed(error);
         }
         this.isReading = false;
         this.plan();
@@ -99,13 +93,44 @@ export class LiveLocks {
         void this.read();
     }
 
+    /** Follows the event stream until `signal` aborts. */
+    private async follow(signal: AbortSignal): Promise<void> {
+        while (!signal.aborted) {
+            try {
+                for await (const item of feed(daemon, { signal })) {
+                    if (item.kind === "event") this.take(item.event);
+                    else if (item.kind === "lost") this.lost("The connection to the daemon is lost.");
+                    else this.ready();
+                }
+            } catch (error) {
+                if (signal.aborted) return;
+                this.failed(error);
+                await pause(refusedPause, signal);
+            }
+        }
+    }
+
+    /** From now on everything is reported; what happened before has to be read. */
+    private ready(): void {
+        this.isStreaming = true;
+        void this.read();
+    }
+
+    private lost(why: string): void {
+        this.isStreaming = false;
+        this.offline(why);
+        // The stream does not tell whether the daemon is away or the session has ended.
+        void this.read();
+    }
+
     private plan(): void {
         window.clearTimeout(this.timer);
-        const pause = Math.max(2_000, this.locks.size * 5);
+        if (!this.streaming) return;
+        const wait = Math.max(2_000, this.locks.size * 5);
         this.timer = window.setTimeout(() => {
             if (document.hidden) this.plan();
             else void this.read();
-        }, pause);
+        }, wait);
     }
 
     private merge(locks: Lock[], asked: number): void {
@@ -136,11 +161,11 @@ export class LiveLocks {
     }
 
     private failed(error: unknown): void {
-        if (error instanceof CallError && error.isSignedOut) {
+        if (error instanceof HoldfastError && error.isSignedOut) {
             this.listener.signedOut();
             return;
         }
-        this.offline(error instanceof CallError ? error.message : "The answer of the daemon cannot be used.");
+        this.offline(error instanceof HoldfastError ? error.message : "The answer of the daemon cannot be used.");
     }
 
     private offline(why: string): void {

@@ -1,5 +1,5 @@
 import { instant } from "../base/time";
-import type { AuditEvent, Lock, Override } from "../api/types";
+import type { AuditEvent, Lock, Override } from "../../../clients/js/src/documents";
 
 /** What a lock is at this moment: a lease that ran out is expired before anybody has written that down. */
 export function stateAt(lock: Lock, now: number): Lock["state"] {

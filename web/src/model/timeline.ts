@@ -1,5 +1,5 @@
 import { instant } from "../base/time";
-import type { AuditEvent, EventKind } from "../api/types";
+import type { AuditEvent, EventKind } from "../../../clients/js/src/documents";
 
 /** How a hold ended; `going on` for the one that has not. */
 export type End = "released" | "broken" | "expired" | "stolen" | "handed over" | "going on";

@@ -1,5 +1,6 @@
-import { CallError, errorIn, http } from "../api/http";
-import type { Lock } from "../api/types";
+import { HoldfastError, errorIn } from "../../../clients/js/src/errors";
+import { daemon } from "../model/daemon";
+import type { Lock } from "../../../clients/js/src/documents";
 import { h, untrusted } from "../base/dom";
 import { plural } from "../base/text";
 import { instant, moment, words } from "../base/time";
@@ -11,17 +12,17 @@ import { Dialog, field } from "./dialog";
 interface Outcome {
     lock: Lock;
     /** Null: done. */
-    error: CallError | null;
+    error: HoldfastError | null;
 }
 
 interface BatchReplies {
     replies?: Array<Record<string, unknown>>;
 }
 
-const nobodyKnows = new CallError("unknown", 0, { code: "", message: "The daemon did not say what became of it." });
+const nobodyKnows = new HoldfastError("unknown", 0, { code: "", message: "The daemon did not say what became of it." });
 
-function asCallError(error: unknown): CallError {
-    return error instanceof CallError ? error : nobodyKnows;
+function asHoldfastError(error: unknown): HoldfastError {
+    return error instanceof HoldfastError ? error : nobodyKnows;
 }
 
 const largestBatch = 500;
@@ -31,10 +32,10 @@ async function send(op: string, path: string, locks: Lock[], requestOf: (lock: L
     const [only] = locks;
     if (only && locks.length === 1) {
         try {
-            await http.post(path, { name: only.name, ...requestOf(only) });
+            await daemon.post(path, { name: only.name, ...requestOf(only) });
             return [{ lock: only, error: null }];
         } catch (error) {
-            return [{ lock: only, error: asCallError(error) }];
+            return [{ lock: only, error: asHoldfastError(error) }];
         }
     }
     const outcomes: Outcome[] = [];
@@ -52,14 +53,14 @@ async function send(op: string, path: string, locks: Lock[], requestOf: (lock: L
 async function sendBatch(locks: Lock[], requestOf: (lock: Lock) => object): Promise<Outcome[]> {
     try {
         const requests = locks.map(requestOf);
-        const { replies = [] } = await http.post<BatchReplies>("/v1/batch", { requests });
+        const { replies = [] } = await daemon.post<BatchReplies>("/v1/batch", { requests });
         return locks.map((lock, i) => {
             const reply = replies[i];
             const status = Number(reply?.["status"]);
             return { lock, error: reply ? errorIn(reply, status || 200) : nobodyKnows };
         });
     } catch (error) {
-        return locks.map((lock) => ({ lock, error: asCallError(error) }));
+        return locks.map((lock) => ({ lock, error: asHoldfastError(error) }));
     }
 }
 

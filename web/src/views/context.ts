@@ -1,5 +1,5 @@
 import type { LiveLocks } from "../model/live";
-import type { AuditEvent, Session } from "../api/types";
+import type { AuditEvent, Session } from "../../../clients/js/src/documents";
 
 /** What every page knows. */
 export interface Context {

@@ -1,4 +1,4 @@
-import type { AuditEvent, EventKind } from "../api/types";
+import type { AuditEvent, EventKind } from "../../../clients/js/src/documents";
 import { h, untrusted, type Child } from "../base/dom";
 import { instant, moment, words } from "../base/time";
 import { holderWords } from "../model/locks";

@@ -1,8 +1,9 @@
-import { CallError, http } from "../api/http";
-import type { AuditEvent, LockInUse, UsualHold } from "../api/types";
+import { HoldfastError } from "../../../clients/js/src/errors";
+import { daemon } from "../model/daemon";
+import type { AuditEvent, LockInUse } from "../../../clients/js/src/documents";
 import { button, h, icon, replace, setText, untrusted, type Child } from "../base/dom";
 import { plural } from "../base/text";
-import { instant, moment, seconds, words } from "../base/time";
+import { ago, instant, moment, seconds, words } from "../base/time";
 import { checkChain, type ChainCheck } from "../model/chain";
 import { after, holderWords, openQuestion, stateAt } from "../model/locks";
 import { since, timelineOf } from "../model/timeline";
@@ -11,6 +12,7 @@ import { mayAdminister, type Context, type Page } from "./context";
 import { eventTable } from "./event_table";
 import { facts, holder, loading, notice, stateBadge, time } from "./parts";
 import { timelinePicture } from "./timeline_picture";
+import { UsualHoldView } from "./usual_hold";
 
 const firstPage = 300;
 const wholeLog = 100_000;
@@ -25,7 +27,8 @@ const spans: ReadonlyArray<readonly [string, number]> = [
 function chainWords(check: ChainCheck): string {
     if (check.state === "broken") return `The chain is broken at event ${check.seq}: ${check.why}.`;
     if (check.state === "impossible") return `The chain was not checked. ${check.why}`;
-    return `${check.isWhole ? "All" : "The newest"} ${plural(check.events, "event")} intact, checked in this browser.`;
+    const what = check.isWhole ? "Whole chain intact" : "Newest part of the chain intact";
+    return `${what}: ${plural(check.events, "event")}, checked in this browser.`;
 }
 
 /** One lock: how it is, who waits, and what happened to it. */
@@ -47,7 +50,7 @@ export class LockPage implements Page {
     private readonly chain = h("p", { class: "chain", attrs: { role: "status" } });
     private readonly countdown = h("strong", { class: "figure" });
     private readonly heldFor = h("strong", { class: "figure" });
-    private readonly usual = h("div", {});
+    private readonly usual = new UsualHoldView();
     private span = Infinity;
 
     constructor(
@@ -108,8 +111,8 @@ export class LockPage implements Page {
         const from = instant(this.lock.acquired_at);
         const end = instant(this.lock.expires_at);
         if (from !== null) setText(this.heldFor, words(Math.max(1000, now - from)));
-        if (end !== null) setText(this.countdown, end > now ? seconds(end - now) : `${seconds(now - end)} ago`);
-        this.showUsual(now, from);
+        if (end !== null) setText(this.countdown, end > now ? seconds(end - now) : ago(now - end));
+        this.usual.update(this.lock.usual_hold_ms, from === null ? null : now - from);
         const state = stateAt(this.lock, now);
         if (this.head.dataset["state"] !== state) this.showHead(now);
     }
@@ -122,9 +125,9 @@ export class LockPage implements Page {
         this.isReading = true;
         try {
             const asked = performance.now();
-            const lock = await http.get<LockInUse>("/v1/lock", { name: this.name });
+            const lock = await daemon.get<LockInUse>("/v1/lock", { name: this.name });
             this.context.live.clock.see(Date.parse(lock.as_of), asked);
-            const { events } = await http.get<{ events: AuditEvent[] }>("/v1/history", { name: this.name, limit });
+            const { events } = await daemon.get<{ events: AuditEvent[] }>("/v1/history", { name: this.name, limit });
             if (this.isClosed) return;
             this.lock = lock;
             // Events that are newer than the lock belong to the next reading.
@@ -143,7 +146,7 @@ export class LockPage implements Page {
     }
 
     private failed(error: unknown): void {
-        const text = error instanceof CallError ? error.message : "The answer of the daemon cannot be used.";
+        const text = error instanceof HoldfastError ? error.message : "The answer of the daemon cannot be used.";
         replace(
             this.problem,
             notice(
@@ -253,7 +256,7 @@ export class LockPage implements Page {
                 { class: "card" },
                 h("h2", {}, "Held for"),
                 h("div", { class: "figure-line" }, this.heldFor),
-                this.usual,
+                this.usual.element,
                 facts(
                     ["Since", time(lock.acquired_at, now)],
                     [
@@ -287,39 +290,6 @@ export class LockPage implements Page {
                 ),
                 lock.turn_in_ms !== undefined &&
                     h("p", { class: "hint" }, `Who comes now may have it in about ${words(lock.turn_in_ms)}.`),
-            ),
-        );
-    }
-
-    /** How long it is held beside how long it usually is. */
-    private showUsual(now: number, from: number | null): void {
-        const usual: UsualHold | undefined = this.lock?.usual_hold_ms;
-        if (!usual || from === null) {
-            setText(this.usual, "Fewer than five holds are known, so nothing is usual yet.");
-            this.usual.className = "hint";
-            return;
-        }
-        const held = now - from;
-        const verdict =
-            held <= usual.p50 ? "As usual so far" : held <= usual.p95 ? "Longer than most" : "Unusually long";
-        const full = Math.max(usual.p95 * 1.25, held);
-        this.usual.className = `usual ${held > usual.p95 ? "usual-long" : ""}`;
-        const part = (time: number): string => `${Math.min(100, (100 * time) / full).toFixed(2)}%`;
-        const fill = h("span", { class: "usual-fill" });
-        fill.style.width = part(held);
-        const marks = [usual.p50, usual.p95].map((time) => {
-            const mark = h("span", { class: "usual-mark" });
-            mark.style.left = part(time);
-            return mark;
-        });
-        replace(
-            this.usual,
-            h("div", { class: "usual-bar", attrs: { "aria-hidden": "true" } }, fill, ...marks),
-            h(
-                "p",
-                { class: "hint" },
-                `${verdict}. Half of ${usual.samples} holds took at most ${words(usual.p50)}, ` +
-                    `nearly all at most ${words(usual.p95)}.`,
             ),
         );
     }

@@ -3,7 +3,7 @@ import { viewAddress } from "../base/router";
 import { plural, printable } from "../base/text";
 import { instant } from "../base/time";
 import { openQuestion, prefixes, selected, stateAt, type SortKey, type View } from "../model/locks";
-import type { Lock } from "../api/types";
+import type { Lock } from "../../../clients/js/src/documents";
 import { answer, breakLocks } from "./actions";
 import { mayAdminister, type Context, type Page } from "./context";
 import { emptyState, loading, notice } from "./parts";

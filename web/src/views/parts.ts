@@ -2,7 +2,7 @@ import { h, untrusted, type Child } from "../base/dom";
 import { shortened } from "../base/text";
 import { instant, moment } from "../base/time";
 import { processOf } from "../model/locks";
-import type { Lock } from "../api/types";
+import type { Lock } from "../../../clients/js/src/documents";
 
 const stateWords: Record<Lock["state"], string> = {
     held: "Held",

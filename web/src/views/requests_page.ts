@@ -1,4 +1,4 @@
-import type { Lock, Override } from "../api/types";
+import type { Lock, Override } from "../../../clients/js/src/documents";
 import { button, h, replace, untrusted } from "../base/dom";
 import { lockAddress } from "../base/router";
 import { plural, printable } from "../base/text";

@@ -1,4 +1,5 @@
-import { CallError, http } from "../api/http";
+import { HoldfastError } from "../../../clients/js/src/errors";
+import { daemon } from "../model/daemon";
 import { h, replace, untrusted } from "../base/dom";
 import { field } from "./dialog";
 import { notice } from "./parts";
@@ -30,9 +31,10 @@ export function signInPage(done: () => void): HTMLElement {
         event.preventDefault();
         submit.disabled = true;
         replace(problem);
-        http.post("/v1/session", { token: token.value.trim() })
+        daemon
+            .post("/v1/session", { token: token.value.trim() })
             .then(done, (error: unknown) => {
-                const isRefused = error instanceof CallError && error.ending === "refused";
+                const isRefused = error instanceof HoldfastError && error.ending === "refused";
                 token.value = isRefused ? "" : token.value;
                 replace(
                     problem,
@@ -42,7 +44,7 @@ export function signInPage(done: () => void): HTMLElement {
                         h(
                             "p",
                             {},
-                            untrusted(error instanceof CallError ? error.message : "The answer cannot be used."),
+                            untrusted(error instanceof HoldfastError ? error.message : "The answer cannot be used."),
                         ),
                     ),
                 );

@@ -1,5 +1,6 @@
-import { CallError, http } from "../api/http";
-import type { StoreDocument } from "../api/types";
+import { HoldfastError } from "../../../clients/js/src/errors";
+import { daemon } from "../model/daemon";
+import type { StoreDocument } from "../../../clients/js/src/documents";
 import { button, h, icon, replace, untrusted } from "../base/dom";
 import { mayAdminister, type Context, type Page } from "./context";
 import { facts, loading, notice } from "./parts";
@@ -52,9 +53,9 @@ export class StorePage implements Page {
 
     private async read(isExamined: boolean): Promise<void> {
         try {
-            this.show(await http.get<StoreDocument>("/v1/store", isExamined ? { examine: 1 } : {}), isExamined);
+            this.show(await daemon.get<StoreDocument>("/v1/store", isExamined ? { examine: 1 } : {}), isExamined);
         } catch (error) {
-            const text = error instanceof CallError ? error.message : "The answer of the daemon cannot be used.";
+            const text = error instanceof HoldfastError ? error.message : "The answer of the daemon cannot be used.";
             replace(
                 this.content,
                 notice(

@@ -1,8 +1,8 @@
-import type { Lock } from "../api/types";
+import type { Lock } from "../../../clients/js/src/documents";
 import { h, replace, setAttribute, setText, untrusted } from "../base/dom";
 import { lockAddress } from "../base/router";
 import { plural, printable } from "../base/text";
-import { instant, seconds, words } from "../base/time";
+import { ago, instant, seconds, words } from "../base/time";
 import { openQuestion, stateAt, type SortKey } from "../model/locks";
 import { holder, stateBadge } from "./parts";
 
@@ -100,7 +100,7 @@ class Row {
         const end = instant(lock.expires_at);
         setText(this.cell(5), from === null ? "–" : words(Math.max(1000, now - from)));
         const left = end === null ? 0 : end - now;
-        setText(this.countdown, end === null ? "–" : left > 0 ? seconds(left) : `${seconds(-left)} ago`);
+        setText(this.countdown, end === null ? "–" : left > 0 ? seconds(left) : ago(-left));
         const part = lock.ttl_ms ? Math.max(0, Math.min(1, left / lock.ttl_ms)) : 0;
         this.bar.style.transform = `scaleX(${part.toFixed(3)})`;
         this.bar.classList.toggle("is-low", part < 0.2);

@@ -174,6 +174,8 @@ function legend(timeline: Timeline): HTMLElement {
         "figcaption",
         { class: "legend" },
         h("span", {}, h("span", { class: "swatch swatch-hold" }), "held"),
+        timeline.holds.some((hold) => hold.end === "expired" || hold.end === "stolen") &&
+            h("span", {}, h("span", { class: "swatch swatch-late" }), "ran out"),
         timeline.waits.length > 0 && h("span", {}, h("span", { class: "swatch swatch-wait" }), "waited for an answer"),
         ...kinds.map((kind) =>
             h(

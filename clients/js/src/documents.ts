@@ -48,6 +48,13 @@ export interface LockInUse extends Lock {
     turn_in_ms?: number;
 }
 
+export interface Grant extends Lock {
+    /** `<lock_id>.<lease_key>`, a secret: who has it is the holder. */
+    lease: string;
+    stolen_from: { holder: string; lock_id: string; token: number; expired_at: string; user: string | null } | null;
+}
+
+/** In the order of their numbers, which the hashes of events cover. */
 export const eventKinds = [
     "acquired",
     "renewed",

@@ -1,0 +1,182 @@
+import { pause, repeated, type Calls } from "./calls.js";
+import type { Grant, Lock } from "./documents.js";
+import { HoldfastError, withoutAnswer } from "./errors.js";
+
+/**
+ * Time that has passed, by the clock that counted more of it: the monotonic one stops while the machine sleeps, and the
+ * wall clock may be set back. What is wrong makes a lease seem older, never younger.
+ */
+export class Elapsed {
+    private readonly monotonic = performance.now();
+    private readonly wall = Date.now();
+
+    get ms(): number {
+        return Math.max(performance.now() - this.monotonic, Date.now() - this.wall);
+    }
+}
+
+export interface Credentials {
+    lease: string;
+    lockId: string;
+}
+
+/** A lease is chosen before it is asked for, so that the request can be repeated. */
+export function newCredentials(): Credentials {
+    const bytes = crypto.getRandomValues(new Uint8Array(32));
+    // A random UUID, RFC 9562.
+    bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+    bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+    const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const id = hex.slice(0, 32);
+    const lockId = [id.slice(0, 8), id.slice(8, 12), id.slice(12, 16), id.slice(16, 20), id.slice(20)].join("-");
+    return { lockId, lease: `${lockId}.${hex.slice(32)}` };
+}
+
+/**
+ * A lease that this process keeps by renewing it.
+ *
+ * It is trusted for its ttl, counted from before the request left that brought it, and an answer that did not come
+ * never extends it. `signal` aborts as soon as it is lost; stop touching the resource then.
+ */
+export class Hold {
+    readonly name: string;
+    /** The fencing token: what the resource compares. */
+    readonly token: number;
+    readonly lockId: string;
+    /** The secret that proves the lease. */
+    readonly lease: string;
+    private readonly lossController = new AbortController();
+    private readonly ended = new AbortController();
+    private lossError: HoldfastError | null = null;
+    private since: Elapsed;
+    private current: Lock;
+
+    constructor(
+        private readonly calls: Calls,
+        grant: Grant,
+        asked: Elapsed,
+        private readonly ttlMs: number,
+    ) {
+        this.name = grant.name;
+        this.token = grant.token;
+        this.lockId = grant.lock_id ?? "";
+        this.lease = grant.lease;
+        this.current = grant;
+        this.since = asked;
+        void this.keep();
+    }
+
+    /** The lock as the daemon saw it last. */
+    get lock(): Lock {
+        return this.current;
+    }
+
+    /** Aborts when the lease is lost, not when it is given back. */
+    get signal(): AbortSignal {
+        return this.lossController.signal;
+    }
+
+    /** Why it was lost, or null. */
+    get loss(): HoldfastError | null {
+        this.lookAtClock();
+        return this.lossError;
+    }
+
+    /** True as long as the lease can be trusted. Ask right before each thing that must not be done without it. */
+    get isHeld(): boolean {
+        return this.loss === null && !this.ended.signal.aborted;
+    }
+
+    /** For how long the lease can be trusted from now on. */
+    get leftMs(): number {
+        return this.isHeld ? Math.max(0, this.trustedMs() - this.since.ms) : 0;
+    }
+
+    /** Headers that tell a server which lease a request is made under. */
+    get headers(): Record<string, string> {
+        return { "Holdfast-Lock": this.name, "Holdfast-Token": String(this.token) };
+    }
+
+    /** Renews now. */
+    async renew(): Promise<void> {
+        const asked = new Elapsed();
+        const left = this.leftMs;
+        if (left <= 0) throw this.lossError ?? withoutAnswer("refused", "This lease was given back.");
+        const body = { name: this.name, lease: this.lease, ttl_ms: this.ttlMs };
+        try {
+            const lock = await repeated(
+                () => this.calls.post<Lock>("/v1/renew", body, this.ended.signal),
+                left,
+                this.ended.signal,
+            );
+            if (this.lossError) throw this.lossError;
+            this.current = lock;
+            this.since = asked;
+        } catch (error) {
+            if (error instanceof HoldfastError && error.ending === "refused") this.lose(error);
+            throw error;
+        }
+    }
+
+    /** Gives the lock back. An unknown outcome is thrown: the lease then ends by itself. */
+    async release(): Promise<void> {
+        if (this.ended.signal.aborted) return;
+        this.ended.abort();
+        const body = { name: this.name, lease: this.lease };
+        await repeated(() => this.calls.post("/v1/release", body), Math.max(1_000, this.trustedMs() - this.since.ms));
+    }
+
+    /** Hands the lock over without a gap. What is returned is the new holder's lease, a secret. */
+    async transfer(to: string, more: { user?: string; reason?: string } = {}): Promise<Grant> {
+        const left = this.leftMs;
+        if (left <= 0) throw this.lossError ?? withoutAnswer("refused", "This lease was given back.");
+        const next = newCredentials();
+        const body = { name: this.name, lease: this.lease, to, to_lease: next.lease, ...more };
+        const lock = await repeated(() => this.calls.post<Lock>("/v1/transfer", body), left);
+        this.ended.abort();
+        return { ...lock, lease: next.lease, stolen_from: null };
+    }
+
+    private trustedMs(): number {
+        const { max_until, acquired_at, renewed_at, ttl_ms } = this.current;
+        const ttl = ttl_ms ?? this.ttlMs;
+        const seen = Date.parse(renewed_at ?? acquired_at ?? "");
+        const most = max_until ? Date.parse(max_until) - seen : Infinity;
+        return Math.min(ttl, most);
+    }
+
+    private async keep(): Promise<void> {
+        while (this.isHeld) {
+            // Short steps, because a timer does not count the time of a sleeping machine.
+            await pause(
+                Math.max(10, Math.min(this.leftMs, this.trustedMs() / 3 - this.since.ms, 5_000)),
+                this.ended.signal,
+            );
+            this.lookAtClock();
+            if (!this.isHeld || this.since.ms < this.trustedMs() / 3) continue;
+            try {
+                await this.renew();
+            } catch {
+                // Lost, and said so; or not answered, and tried again until the lease can no longer be trusted.
+                await pause(Math.min(200, this.leftMs), this.ended.signal);
+            }
+        }
+    }
+
+    private lookAtClock(): void {
+        if (this.lossError === null && !this.ended.signal.aborted && this.since.ms >= this.trustedMs())
+            this.lose(
+                new HoldfastError("refused", 0, {
+                    code: "E_LOCK_EXPIRED",
+                    message: `The lease of ${this.name} ran out.`,
+                }),
+            );
+    }
+
+    private lose(error: HoldfastError): void {
+        if (this.lossError !== null || this.ended.signal.aborted) return;
+        this.lossError = error;
+        this.ended.abort();
+        this.lossController.abort(error);
+    }
+}
