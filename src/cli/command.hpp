@@ -77,6 +77,8 @@ extern const Command migrate_wait_command;
 extern const Command token_create_command;
 extern const Command token_revoke_command;
 extern const Command token_list_command;
+extern const Command worktree_init_command;
+extern const Command worktree_list_command;
 extern const Command prune_command;
 extern const Command repair_command;
 extern const Command doctor_command;

@@ -39,6 +39,8 @@ constexpr std::array all{
     &token_create_command,
     &token_revoke_command,
     &token_list_command,
+    &worktree_init_command,
+    &worktree_list_command,
     &prune_command,
     &repair_command,
     &doctor_command,

@@ -34,6 +34,8 @@ const std::array rules{
     Rule{"json", {"values"}},
     Rule{"config", {"values", "base", "client"}},
     Rule{"access", {"values", "base", "json"}},
+    // Its files are JSON documents.
+    Rule{"guards/worktree", {"values", "base", "json", "client", "guards"}},
     Rule{"guards/*", {"values", "base", "sql", "client", "guards"}},
     Rule{"guards", {"values", "base", "client"}},
     Rule{
