@@ -69,8 +69,10 @@ Style style_of(const Settings& settings) {
 /// The driver of a server needs shared libraries, and so do the name services that know a user who is in no file. An
 /// error if the full program is needed for the store and cannot be run; a user without a name is shown by number.
 std::optional<Error> exec_full_program_if_needed(ExecFullProgram exec_full_program,
-                                                 const std::vector<std::string>& args, const Settings& settings) {
+                                                 const std::vector<std::string>& args, const Command& command,
+                                                 const Settings& settings) {
     if (exec_full_program == nullptr) return std::nullopt;
+    if (command.loads != Loads::nothing) return exec_full_program(args);
     const auto urls = settings.store_urls();
     if (urls && std::ranges::any_of(*urls, stores::is_module)) return exec_full_program(args);
     for (const Option& names_database : {opt::database, opt::fence})
@@ -132,7 +134,7 @@ int run(const std::vector<std::string>& args, const Clock& clock, ExecFullProgra
         if (!line) return refuse(line.error(), plain, row_of(line.error().code).exit_status);
         auto settings = settle(*line);
         if (!settings) return refuse(settings.error(), plain, row_of(settings.error().code).exit_status);
-        if (const auto error = exec_full_program_if_needed(exec_full_program, args, *settings))
+        if (const auto error = exec_full_program_if_needed(exec_full_program, args, *line->command, *settings))
             return refuse(*error, plain, row_of(error->code).exit_status);
         return carry_out(std::move(*line), std::move(*settings), clock);
     } catch (const std::exception& error) {

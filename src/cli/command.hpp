@@ -22,6 +22,9 @@ struct Word {
 /// Whether what follows `--` is a command line of its own, or more words.
 enum class Tail { words, command };
 
+/// What a command loads, whatever its store is. The short program loads nothing, so it becomes the full one.
+enum class Loads { nothing, daemon };
+
 /// One command, as data. `holdfast help`, the parser and the completions read it; `run` does the work,
 /// after everything that was given has been checked for its form.
 struct Command {
@@ -33,6 +36,7 @@ struct Command {
     std::span<const Option> options{};  ///< Beside those that every command has.
     Result<int> (*run)(Context& context) = nullptr;
     Tail tail = Tail::words;
+    Loads loads = Loads::nothing;
 };
 
 /// All commands, in the order of the help.
@@ -79,6 +83,7 @@ extern const Command token_revoke_command;
 extern const Command token_list_command;
 extern const Command worktree_init_command;
 extern const Command worktree_list_command;
+extern const Command serve_command;
 extern const Command prune_command;
 extern const Command repair_command;
 extern const Command doctor_command;

@@ -41,6 +41,7 @@ constexpr std::array all{
     &token_list_command,
     &worktree_init_command,
     &worktree_list_command,
+    &serve_command,
     &prune_command,
     &repair_command,
     &doctor_command,

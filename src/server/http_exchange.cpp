@@ -1,0 +1,69 @@
+#include "server/http_exchange.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::server {
+
+std::string HttpExchange::head_of(const HttpReply& reply, std::optional<std::size_t> length) const {
+    const auto connection = connection_.lock();
+    std::string head = fmt::format("HTTP/1.1 {} {}\r\n", reply.status, reason_of(reply.status));
+    if (!reply.content_type.empty()) head += "Content-Type: " + reply.content_type + "\r\n";
+    if (reply.status != 204 && length) head += fmt::format("Content-Length: {}\r\n", *length);
+    if (!length && !is_http10) head += "Transfer-Encoding: chunked\r\n";
+    if (connection) head += fmt::format("Holdfast-Time: {}\r\n", connection->wall().time_since_epoch().count());
+    for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";
+    if (!keeps_alive)
+        head += "Connection: close\r\n";
+    else if (is_http10)
+        head += "Connection: keep-alive\r\n";
+    return head + "\r\n";
+}
+
+void HttpExchange::reply(HttpReply reply) {
+    const auto connection = connection_.lock();
+    if (!connection || state != State::waits) return;
+    state = State::is_complete;
+    forget_callbacks();
+    if (connection->is_stopping()) keeps_alive = false;
+    std::string text = head_of(reply, reply.body.size());
+    if (request.method != "HEAD" && reply.status != 204) text += reply.body;
+    connection->push(std::make_shared<const std::string>(std::move(text)));
+    connection->completed(reply.status);
+}
+
+void HttpExchange::begin_stream(HttpReply head) {
+    const auto connection = connection_.lock();
+    if (!connection || state != State::waits) return;
+    state = State::streams;
+    keeps_alive = false;
+    connection->push(std::make_shared<const std::string>(head_of(head, std::nullopt)));
+}
+
+void HttpExchange::write(std::shared_ptr<const std::string> text) {
+    const auto connection = connection_.lock();
+    if (!connection || state != State::streams || text->empty()) return;
+    if (is_http10) return connection->push(std::move(text));
+    static const auto end = std::make_shared<const std::string>("\r\n");
+    connection->push(std::make_shared<const std::string>(fmt::format("{:x}\r\n", text->size())));
+    connection->push(std::move(text));
+    connection->push(end);
+}
+
+std::size_t HttpExchange::unsent() const {
+    const auto connection = connection_.lock();
+    return connection ? connection->unsent() : 0;
+}
+
+void HttpExchange::end_stream() {
+    const auto connection = connection_.lock();
+    if (!connection || state != State::streams) return;
+    state = State::is_complete;
+    const auto gone = std::exchange(gone_, nullptr);
+    forget_callbacks();
+    if (!is_http10) connection->push(std::make_shared<const std::string>("0\r\n\r\n"));
+    connection->completed(200);
+    // For whoever feeds the stream: it is over, whoever ended it.
+    if (gone) gone();
+}
+
+}  // namespace holdfast::server

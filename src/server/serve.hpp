@@ -1,0 +1,66 @@
+#pragma once
+
+#include "client/policy.hpp"
+#include "holdfast/clock.hpp"
+#include "holdfast/store.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The daemon. It is a module, as stores with large drivers are: a command that does not serve does not load Boost's
+/// network code and OpenSSL.
+namespace holdfast::server {
+
+struct Limits {
+    std::size_t body = std::size_t{1} << 20;     ///< Bytes.
+    std::size_t header = std::size_t{16} << 10;  ///< Bytes.
+    std::size_t connections = 10'000;
+    std::size_t queue = 10'000;                    ///< Requests that wait for the store.
+    std::size_t batch = 1'000;                     ///< Requests in one call of /v1/batch, and in one of the store.
+    std::chrono::milliseconds read_time{10'000};   ///< For one request, from its first byte to its last.
+    std::chrono::milliseconds idle_time{75'000};   ///< Of a connection between two requests.
+    std::chrono::milliseconds write_time{30'000};  ///< Without progress.
+    std::chrono::milliseconds longest_wait{24 * 3'600'000};  ///< That `wait_ms` can ask for.
+    std::size_t event_bytes = std::size_t{1} << 20;          ///< Events that wait for one slow reader.
+};
+
+struct ServeOptions {
+    std::string listen = "127.0.0.1:7420";
+    std::vector<std::string> hosts{};  ///< Names by which clients call it, beside those of the loopback.
+    std::string tls_cert{};            ///< Files; both or none.
+    std::string tls_key{};
+    std::string port_file{};  ///< Receives the port, when it listens.
+    bool logs_requests = false;
+    Limits limits{};
+    std::chrono::milliseconds patience{10'000};    ///< For one call of the store.
+    std::chrono::milliseconds stop_grace{10'000};  ///< For requests under way when it is asked to stop.
+    std::string version{};
+    /// What the configured policies make of a wish.
+    std::function<Result<client::Terms>(const LockName& name, const client::Wish& wish)> terms{};
+    /// Receives one line of the log, without its end. May be called from any thread.
+    std::function<void(std::string_view line)> log{};
+    /// Called once, with the URL under which it can be reached.
+    std::function<void(const std::string& url)> listening{};
+    std::stop_token stop{};
+};
+
+/// Loads the module and serves until `options.stop`. An error if it could not begin.
+[[nodiscard]] Result<void> serve(Store& store, const Clock& clock, const ServeOptions& options);
+
+struct Module {
+    std::string_view version;  ///< Of Holdfast. Only modules of the same build fit.
+    Result<void> (*serve)(Store& store, const Clock& clock, const ServeOptions& options);
+};
+
+/// The module has one function with this name.
+inline constexpr const char* module_entry = "holdfast_server_module";
+using ModuleEntry = const Module* (*)();
+
+}  // namespace holdfast::server

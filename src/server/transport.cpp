@@ -1,0 +1,70 @@
+#include "server/transport.hpp"
+
+#include <boost/asio/ssl/stream.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace holdfast::server {
+namespace {
+
+using asio::ip::tcp;
+
+void close_socket(tcp::socket& socket) {
+    boost::system::error_code ignored;
+    socket.close(ignored);
+}
+
+class Plain final : public Transport {
+public:
+    explicit Plain(tcp::socket socket) : socket_(std::move(socket)) {}
+
+    void handshake(Handler done) override {
+        asio::post(socket_.get_executor(), [done = std::move(done)] { done({}, 0); });
+    }
+    void read(asio::mutable_buffer into, Handler done) override { socket_.async_read_some(into, std::move(done)); }
+    void write(std::span<const asio::const_buffer> from, Handler done) override {
+        socket_.async_write_some(from, std::move(done));
+    }
+    void end_output() override {
+        boost::system::error_code ignored;
+        socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    }
+    void close() override { close_socket(socket_); }
+
+private:
+    tcp::socket socket_;
+};
+
+class Tls final : public Transport {
+public:
+    Tls(tcp::socket socket, asio::ssl::context& context) : stream_(std::move(socket), context) {}
+
+    void handshake(Handler done) override {
+        stream_.async_handshake(asio::ssl::stream_base::server,
+                                [done = std::move(done)](boost::system::error_code error) { done(error, 0); });
+    }
+    void read(asio::mutable_buffer into, Handler done) override { stream_.async_read_some(into, std::move(done)); }
+    void write(std::span<const asio::const_buffer> from, Handler done) override {
+        // A TLS stream sends one buffer at a time.
+        stream_.async_write_some(from.front(), std::move(done));
+    }
+    void end_output() override {
+        boost::system::error_code ignored;
+        stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+    }
+    void close() override { close_socket(stream_.next_layer()); }
+
+private:
+    asio::ssl::stream<tcp::socket> stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> plain_transport(tcp::socket socket) { return std::make_unique<Plain>(std::move(socket)); }
+
+std::unique_ptr<Transport> tls_transport(tcp::socket socket, asio::ssl::context& context) {
+    return std::make_unique<Tls>(std::move(socket), context);
+}
+
+}  // namespace holdfast::server
