@@ -57,7 +57,7 @@ public:
     [[nodiscard]] Result<bool> exists(Deadline deadline);
     /// The table, unless it is there. Two that do so at once both succeed.
     [[nodiscard]] Result<void> create(Deadline deadline);
-    /// `holdfast_assert`, for transactions of users. Made again if it is there.
+    /// `holdfast_assert`, for transactions of users. Made again if it is there. Two that do so at once both succeed.
     [[nodiscard]] Result<void> install_assert(Deadline deadline);
 
     /// A row for `name`, unless there is one, so that its holders seal from now on: see `IfUnfenced::leave`.

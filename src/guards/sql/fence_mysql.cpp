@@ -131,7 +131,8 @@ protected:
     }
 
     [[nodiscard]] std::vector<std::string> assert_statements() const override {
-        return {drop_assert, assert_procedure};
+        return {"DO GET_LOCK('holdfast_assert', 20)", drop_assert, assert_procedure,
+                "DO RELEASE_LOCK('holdfast_assert')"};
     }
 
     [[nodiscard]] Result<std::vector<EarlierSession>> end_earlier(const FenceClaim& claim, Deadline deadline) override {

@@ -33,6 +33,9 @@ std::string keys(std::string_view schema, std::string_view name, std::string_vie
         literal(fmt::format("holdfast_fence {}", schema)), name, token, lock_id);
 }
 
+constexpr std::string_view one_creates =
+    "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast_fence'))";
+
 std::string table(std::string_view quoted_schema) {
     return fmt::format(
         "CREATE TABLE IF NOT EXISTS {}.holdfast_fence (\n"
@@ -69,8 +72,7 @@ Texts texts_of(const std::string& schema) {
     return {
         .exists = fmt::format("SELECT 1 WHERE pg_catalog.to_regclass({}) IS NOT NULL", literal(name)),
         // CREATE TABLE IF NOT EXISTS fails when two run it at once.
-        .create = {"BEGIN", "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast_fence'))",
-                   table(quoted_name(schema)), "COMMIT"},
+        .create = {"BEGIN", std::string(one_creates), table(quoted_name(schema)), "COMMIT"},
         // A sealing process that stops in here must not stop the others for long.
         .begin_sealing = {"BEGIN ISOLATION LEVEL READ COMMITTED", "SET LOCAL lock_timeout = 300",
                           "SET LOCAL idle_in_transaction_session_timeout = 10000"},
@@ -138,7 +140,10 @@ protected:
                  .values = values_of(claim)}};
     }
 
-    [[nodiscard]] std::vector<std::string> assert_statements() const override { return {assert_function(schema_)}; }
+    [[nodiscard]] std::vector<std::string> assert_statements() const override {
+        // CREATE OR REPLACE fails when two run it at once.
+        return {"BEGIN", std::string(one_creates), assert_function(schema_), "COMMIT"};
+    }
 
     [[nodiscard]] Result<std::vector<EarlierSession>> end_earlier(const FenceClaim& claim, Deadline deadline) override {
         auto earlier = earlier_sessions(claim, deadline);

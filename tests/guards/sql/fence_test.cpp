@@ -292,6 +292,20 @@ TEST_P(FenceTest, TransactionsOfUsersAskTheFence) {
     EXPECT_FALSE(asserted(claim));
 }
 
+TEST_P(FenceTest, ManyInstallItsAssertionAtOnce) {
+    auto database = sealed(claim_with(4));
+    std::vector<std::jthread> instances;
+    std::latch begin(6);
+    for (int i = 0; i < 6; ++i)
+        instances.emplace_back([&] {
+            const auto shell = place_.connect();
+            const auto fence = must(guards::fence::Fence::of(*shell, host_clock(), Deadline::never()));
+            begin.arrive_and_wait();
+            for (int round = 0; round < 5; ++round)
+                EXPECT_THAT(fence->install_assert(Deadline::in(host_clock(), 30s)), Granted());
+        });
+}
+
 INSTANTIATE_TEST_SUITE_P(Databases, FenceTest,
                          testing::Values(SqlDialect::sqlite, SqlDialect::postgres, SqlDialect::mysql),
                          [](const auto& dialect) { return name_of(dialect.param); });
