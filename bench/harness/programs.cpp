@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,14 @@ double time_of(const std::vector<std::string>& command, int times) {
         took.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     }
     return quantile(std::move(took), 0.5);
+}
+
+double peak_memory_of(const std::vector<std::string>& command) {
+    const pid_t pid = start(command);
+    int status = 0;
+    rusage used{};
+    if (wait4(pid, &status, 0, &used) != pid || status != 0) give_up(fmt::format("a program ended with {}", status));
+    return static_cast<double>(used.ru_maxrss) / 1024;
 }
 
 std::string output_of(const std::vector<std::string>& command) {

@@ -18,6 +18,9 @@ void expect_success(pid_t pid);
 /// How long it takes to run `command` to its end, in milliseconds: the median of `times` runs.
 [[nodiscard]] double time_of(const std::vector<std::string>& command, int times);
 
+/// How many megabytes the largest process of `command` had in memory at most.
+[[nodiscard]] double peak_memory_of(const std::vector<std::string>& command);
+
 /// What a program writes to its standard output. Ends the benchmark unless it exits with 0.
 [[nodiscard]] std::string output_of(const std::vector<std::string>& command);
 
