@@ -68,6 +68,7 @@ packages:
 	@scripts/install-packages.sh build test lint bench
 	@scripts/npm-packages.sh tests/console
 	@scripts/matrix-servers.sh $(other_servers) >/dev/null
+	@scripts/recipe-tools.sh build/recipes/knex
 
 # With the benchmarks, so that they cannot rot between measurements.
 build-release:
