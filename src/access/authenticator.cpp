@@ -106,6 +106,7 @@ Result<std::unique_ptr<Authenticator>> Authenticator::create(AuthenticatorOption
 }
 
 Authenticator::Authenticator(AuthenticatorOptions options, const Clock& clock) : options_(std::move(options)) {
+    for (char& c : options_.trust_header) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (!options_.token_file.empty()) book_ = std::make_unique<TokenBook>(options_.token_file, clock);
 }
 

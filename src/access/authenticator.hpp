@@ -47,6 +47,7 @@ public:
     [[nodiscard]] Result<Identity> by_token(std::string_view token);
 
     [[nodiscard]] bool is_open() const { return !book_; }
+    /// In lower case; empty if no proxy is trusted.
     [[nodiscard]] const std::string& trust_header() const { return options_.trust_header; }
     /// Why nobody is let in, for `/readyz`.
     [[nodiscard]] std::optional<Error> problem();

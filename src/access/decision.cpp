@@ -20,7 +20,7 @@ constexpr std::array table{
     EndpointRow{Endpoint::check, "check", Role::viewer, Scope::lock},
     EndpointRow{Endpoint::fenced, "fenced", Role::holder, Scope::lock},
     EndpointRow{Endpoint::unlock, "unlock", Role::admin, Scope::lock},
-    EndpointRow{Endpoint::expire, "expire", Role::admin, Scope::lock},
+    EndpointRow{Endpoint::expire, "expire", Role::holder, Scope::lock},
     EndpointRow{Endpoint::prune, "prune", Role::admin, Scope::lock},
     EndpointRow{Endpoint::repair, "repair", Role::admin, Scope::lock},
     EndpointRow{Endpoint::override_request, "override request", Role::holder, Scope::lock},
@@ -44,11 +44,6 @@ template <class... Functions>
 struct Overloaded : Functions... {
     using Functions::operator()...;
 };
-
-bool has_role(const Identity& caller, const EndpointRow& row, const LockName& name) {
-    return std::ranges::any_of(caller.grants,
-                               [&](const Grant& grant) { return grant.role >= row.needs && grant.covers(name); });
-}
 
 std::span<const LockName> excluded_by(const Request& request) {
     if (const auto* const acquire = std::get_if<Acquire>(&request)) return acquire->unless_held;
@@ -75,14 +70,12 @@ const EndpointRow& row_of(Endpoint endpoint) { return table[static_cast<std::siz
 
 bool may(const Identity& caller, Endpoint endpoint, const LockName& name) {
     const EndpointRow& row = row_of(endpoint);
-    return row.scope != Scope::store && has_role(caller, row, name);
+    return row.scope != Scope::store && caller.role_for(name) >= row.needs;
 }
 
 bool may(const Identity& caller, Endpoint endpoint) {
     const EndpointRow& row = row_of(endpoint);
-    return std::ranges::any_of(caller.grants, [&](const Grant& grant) {
-        return grant.role >= row.needs && (row.scope != Scope::store || grant.area.empty());
-    });
+    return (row.scope == Scope::store ? caller.role_for_all() : caller.highest_role()) >= row.needs;
 }
 
 Endpoint endpoint_of(const Request& request) {
@@ -125,15 +118,14 @@ Result<void> permitted_answer(const Identity& caller, const Override& question, 
 }
 
 void sign(const Identity& caller, Request& request) {
-    // Without a proof there is nothing to put in the place of what is said.
+    // Without a proof there is nothing to put in the place of what is said, but where it came from.
     const bool is_proven = caller.auth != Auth::open;
     const auto sign_holder = [&](Holder& holder) {
-        if (!is_proven) return;
-        holder.user = caller.user;
+        if (is_proven) holder.user = caller.user;
         if (holder.text.empty()) holder.text = caller.text();
     };
     const auto sign_actor = [&](std::string& actor) {
-        if (is_proven) actor = signed_text(caller, actor);
+        if (is_proven || actor.empty()) actor = signed_text(caller, actor);
     };
     std::visit(Overloaded{[&](Acquire& r) { sign_holder(r.holder); }, [&](Ask& r) { sign_holder(r.holder); },
                           [&](ReportFenced& r) { sign_holder(r.holder); }, [&](Break& r) { sign_actor(r.actor); },

@@ -23,6 +23,7 @@ std::optional<Role> role_named(std::string_view text) {
 
 std::string_view name_of(Role role) {
     switch (role) {
+        case Role::nobody: return "nobody";
         case Role::viewer: return "viewer";
         case Role::holder: return "holder";
         case Role::admin: return "admin";
@@ -70,9 +71,29 @@ Identity Identity::open(std::string address) {
     return {.auth = Auth::open, .address = std::move(address), .grants = {Grant{Role::admin, ""}}};
 }
 
+Role Identity::role_for(const LockName& name) const {
+    Role role = Role::nobody;
+    for (const Grant& grant : grants)
+        if (grant.covers(name)) role = std::max(role, grant.role);
+    return role;
+}
+
+Role Identity::highest_role() const {
+    Role role = Role::nobody;
+    for (const Grant& grant : grants) role = std::max(role, grant.role);
+    return role;
+}
+
+Role Identity::role_for_all() const {
+    Role role = Role::nobody;
+    for (const Grant& grant : grants)
+        if (grant.area.empty()) role = std::max(role, grant.role);
+    return role;
+}
+
 std::string Identity::text() const {
     if (address.empty()) return user;
-    return user.empty() ? "from " + address : fmt::format("{} from {}", user, address);
+    return user.empty() ? address : fmt::format("{} from {}", user, address);
 }
 
 }  // namespace holdfast::access

@@ -12,6 +12,7 @@ namespace holdfast::access {
 
 /// What somebody may do, each with everything that the one before may.
 enum class Role {
+    nobody,  ///< Nothing.
     viewer,  ///< Reads.
     holder,  ///< Takes locks, and works with the leases that it has the keys of.
     admin,   ///< Breaks locks, answers for holders, looks after the store.
@@ -53,7 +54,14 @@ struct Identity {
 
     /// The caller where nobody has to prove anything.
     [[nodiscard]] static Identity open(std::string address);
-    /// `alice from 10.0.0.7`, for the audit log.
+    /// The highest role for this lock.
+    [[nodiscard]] Role role_for(const LockName& name) const;
+    /// The highest role for any lock.
+    [[nodiscard]] Role highest_role() const;
+    /// The role for all locks.
+    [[nodiscard]] Role role_for_all() const;
+
+    /// `alice from 10.0.0.7`, or the address alone, for the audit log.
     [[nodiscard]] std::string text() const;
 };
 

@@ -29,9 +29,22 @@ constexpr Option idle_timeout{
     {"idle-timeout", Takes::one, "75s"}, '\0', "D", "How long a connection without a request is kept."};
 constexpr Option stop_grace{
     {"stop-grace", Takes::one, "10s"}, '\0', "D", "How long requests under way may go on after SIGTERM."};
-constexpr std::array serve_options{listen,          host,      tls_cert, tls_key,    port_file,    log_requests,
-                                   max_connections, max_queue, max_body, max_header, read_timeout, idle_timeout,
-                                   stop_grace};
+constexpr Option trust_header{
+    {"trust-header", Takes::one}, '\0', "NAME", "The header in which a proxy of --trust-from names the user."};
+constexpr Option trust_from{
+    {"trust-from", Takes::many}, '\0', "CIDR", "Where such a proxy is: an address or a network; may be repeated."};
+constexpr Option keep{
+    {"keep", Takes::one, "90d", "", From::environment}, '\0', "D", "Audit events that are older are removed; 0: none."};
+constexpr Option sweep_every{
+    {"sweep-every", Takes::one, "5s"}, '\0', "D", "How often leases that ran out are looked for."};
+constexpr Option metrics_locks{
+    {"metrics-locks", Takes::one, "100"}, '\0', "N", "So many locks have figures of their own: those held longest."};
+constexpr Option metrics_without{
+    {"metrics-without", Takes::many}, '\0', "PREFIX", "No figures of locks whose names begin so; may be repeated."};
+constexpr std::array serve_options{opt::token_file, trust_header,    trust_from, keep,     sweep_every, metrics_locks,
+                                   metrics_without, listen,          host,       tls_cert, tls_key,     port_file,
+                                   log_requests,    max_connections, max_queue,  max_body, max_header,  read_timeout,
+                                   idle_timeout,    stop_grace};
 
 constexpr std::uint64_t most = std::uint64_t{1} << 30;
 
@@ -64,6 +77,10 @@ Result<server::ServeOptions> options_of(const Context& context) {
     options.hosts = settings.texts(host);
     options.tls_cert = settings.text(tls_cert);
     options.tls_key = settings.text(tls_key);
+    options.token_file = settings.text(opt::token_file);
+    options.trust_header = settings.text(trust_header);
+    options.trust_from = settings.texts(trust_from);
+    options.metrics_without = settings.texts(metrics_without);
     options.port_file = settings.text(port_file);
     options.logs_requests = settings.on(log_requests);
     options.version = HOLDFAST_VERSION;
@@ -78,6 +95,9 @@ Result<server::ServeOptions> options_of(const Context& context) {
     read.duration(read_timeout, options.limits.read_time);
     read.duration(idle_timeout, options.limits.idle_time);
     read.duration(stop_grace, options.stop_grace);
+    read.duration(keep, options.keep);
+    read.duration(sweep_every, options.sweep_every);
+    read.number(metrics_locks, options.metrics_locks);
     if (read.error()) return std::unexpected(*read.error());
     return options;
 }

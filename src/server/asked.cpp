@@ -86,7 +86,12 @@ Result<Asked> allow(const Services& services, const Exchange& exchange, json::Se
     Asked asked{.request = sent.request};
     if (auto agreed = std::visit(Terms{services, sent, asked}, asked.request); !agreed)
         return std::unexpected(agreed.error());
-    sign(asked.request, exchange.who, exchange.request.peer);
+    access::sign(exchange.who, asked.request);
+    if (auto* const answer = std::get_if<Answer>(&asked.request)) {
+        // The daemon says so, not its client.
+        answer->breaks_glass = false;
+        if (!answer->by) asked.answers_as = exchange.who;
+    }
     if (auto error = client::beyond_limits(asked.request)) return std::unexpected(std::move(*error));
     return asked;
 }
@@ -105,8 +110,12 @@ Result<Deadline> time_to_answer(const Services& services, const HttpRequest& req
     return Deadline::in(services.clock, std::min(left, patience));
 }
 
-void look_up_ttls(Store& store, std::vector<Asked>& asked, Deadline deadline) {
+Result<void> look_up(Store& store, std::vector<Asked>& asked, Deadline deadline) {
     for (Asked& each : asked) {
+        if (each.answers_as) {
+            auto& answer = std::get<Answer>(each.request);
+            if (auto allowed = permit_answer(*each.answers_as, answer, store, deadline); !allowed) return allowed;
+        }
         auto* const renew = std::get_if<Renew>(&each.request);
         if (renew == nullptr || !each.wants_same_ttl) continue;
         // Where the look fails, so does the renewal, or it is refused.
@@ -114,6 +123,7 @@ void look_up_ttls(Store& store, std::vector<Asked>& asked, Deadline deadline) {
         if (!lock || !lock->lease) continue;
         if (const auto before = Ttl::of(lock->lease->ttl)) renew->ttl = *before;
     }
+    return {};
 }
 
 json::Object document_of(const Request& request, const Reply& reply, const StoreInfo& store) {

@@ -18,6 +18,10 @@ struct Asked {
     std::chrono::milliseconds wait{0};
     /// A renewal that names no time lasts as long as the lease did before, which has to be looked up.
     bool wants_same_ttl = false;
+    /// Of an answer by an operator: who sends it. Whether it may depends on who asked, which has to be looked up.
+    std::optional<Identity> answers_as{};
+
+    [[nodiscard]] bool needs_look() const { return wants_same_ttl || answers_as; }
 };
 
 /// Refused with `denied`, `usage`, `name_invalid` or `config`, and then nothing reaches the store.
@@ -27,8 +31,9 @@ struct Asked {
 /// Refused with `store_unavailable` if that time is over, so that a request which comes late does no harm.
 [[nodiscard]] Result<Deadline> time_to_answer(const Services& services, const HttpRequest& request);
 
-/// Sets the ttl of every renewal that wants to be as long as before. Blocks.
-void look_up_ttls(Store& store, std::vector<Asked>& asked, Deadline deadline);
+/// Sets the ttl of every renewal that wants to be as long as before, and decides on the answers of operators. Refused
+/// if one of them may not be sent. Blocks.
+[[nodiscard]] Result<void> look_up(Store& store, std::vector<Asked>& asked, Deadline deadline);
 
 /// What the client is told: the lock, and the lease where one was granted.
 [[nodiscard]] json::Object document_of(const Request& request, const Reply& reply, const StoreInfo& store);

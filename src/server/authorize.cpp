@@ -4,100 +4,49 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <string>
+#include <vector>
 
 namespace holdfast::server {
 namespace {
 
-class OpenToAll final : public Authorizer {
-public:
-    [[nodiscard]] Result<Identity> authorize(const HttpRequest& /*request*/) override {
-        return Identity{.rights = {{"", Role::admin}}};
-    }
-    [[nodiscard]] bool demands_proof() const override { return false; }
-};
-
-/// The role for each kind of request. A kind that is not named here does not compile.
-struct Needed {
-    Role operator()(const Check&) const { return Role::viewer; }
-    Role operator()(const Acquire&) const { return Role::holder; }
-    Role operator()(const Renew&) const { return Role::holder; }
-    Role operator()(const Release&) const { return Role::holder; }
-    Role operator()(const Cancel&) const { return Role::holder; }
-    Role operator()(const Transfer&) const { return Role::holder; }
-    Role operator()(const Expire&) const { return Role::holder; }
-    Role operator()(const Ask&) const { return Role::holder; }
-    Role operator()(const ReportFenced&) const { return Role::holder; }
-    // The holder proves with the lease that it is the one who answers.
-    Role operator()(const Answer& answer) const { return answer.by ? Role::holder : Role::admin; }
-    Role operator()(const Break&) const { return Role::admin; }
-    Role operator()(const Prune&) const { return Role::admin; }
-    Role operator()(const Repair&) const { return Role::admin; }
-};
-
-/// Who acts: as the holder, or as the actor of what is done to somebody else. A name that was proved takes the place of
-/// any that the client claims; without any name, the address that it called from has to do.
-struct Signature {
-    const Identity& who;
-    const std::string& peer;
-
-    void operator()(Acquire& r) const { sign(r.holder); }
-    void operator()(Ask& r) const { sign(r.holder); }
-    void operator()(ReportFenced& r) const { sign(r.holder); }
-    void operator()(Break& r) const { sign(r.actor); }
-    void operator()(Answer& r) const { sign(r.actor); }
-    void operator()(Prune& r) const { sign(r.actor); }
-    void operator()(Repair& r) const { sign(r.actor); }
-    // These name nobody, or somebody else.
-    void operator()(Renew&) const {}
-    void operator()(Release&) const {}
-    void operator()(Cancel&) const {}
-    void operator()(Transfer&) const {}
-    void operator()(Expire&) const {}
-    void operator()(Check&) const {}
-
-    void sign(Holder& holder) const {
-        if (!who.user.empty()) holder.user = who.user;
-        if (holder.text.empty()) holder.text = holder.user.empty() ? peer : holder.user;
-    }
-    void sign(std::string& actor) const {
-        if (!who.user.empty() || actor.empty()) actor = who.user.empty() ? peer : who.user;
-    }
-};
+std::vector<std::string> values_of(const HttpRequest& request, std::string_view name) {
+    std::vector<std::string> values;
+    for (const auto& [header, value] : request.headers)
+        if (header == name) values.push_back(value);
+    return values;
+}
 
 }  // namespace
 
-std::string_view name_of(Role role) {
-    switch (role) {
-        case Role::viewer: return "viewer";
-        case Role::holder: return "holder";
-        case Role::admin: return "admin";
-        case Role::nobody: break;
+Result<std::unique_ptr<Authorizer>> Authorizer::create(const ServeOptions& options, const Clock& clock) {
+    access::AuthenticatorOptions how{.token_file = options.token_file, .trust_header = options.trust_header};
+    for (const std::string& text : options.trust_from) {
+        auto network = access::Network::parse(text);
+        if (!network) return fail(Errc::usage, "--trust-from: " + network.error().message);
+        how.trust_from.push_back(*network);
     }
-    return "nobody";
+    how.transport = options.tls_cert.empty() ? access::Transport::plain : access::Transport::tls;
+    auto door = access::Authenticator::create(std::move(how), clock);
+    if (!door) return std::unexpected(door.error());
+    if (auto problem = (*door)->problem()) return fail(Errc::config, "--token-file: " + problem->message);
+    return std::unique_ptr<Authorizer>(new Authorizer(std::move(*door)));
 }
 
-Role Identity::role_for(const LockName& name) const {
-    Role role = Role::nobody;
-    for (const Right& right : rights)
-        if (name.text().starts_with(right.prefix)) role = std::max(role, right.role);
-    return role;
+Result<Identity> Authorizer::authorize(const HttpRequest& request) {
+    access::Shown shown{.address = request.peer,
+                        .authorization = values_of(request, "authorization"),
+                        .cookie = values_of(request, "cookie")};
+    if (!door_->trust_header().empty()) shown.trusted = values_of(request, door_->trust_header());
+    return door_->identify(shown);
 }
 
-Role Identity::highest_role() const {
-    Role role = Role::nobody;
-    for (const Right& right : rights) role = std::max(role, right.role);
-    return role;
+Result<void> Authorizer::expect_no_forgery(const HttpRequest& request, const Identity& who) {
+    const bool only_reads = request.method == "GET" || request.method == "HEAD";
+    if (only_reads || !access::needs_csrf_header(who) || request.header("holdfast-csrf") == "1") return {};
+    return fail(Errc::denied,
+                "a change that a browser's cookie or a proxy vouches for needs the header Holdfast-Csrf: 1");
 }
-
-bool Identity::sees_all_of(std::string_view prefix) const {
-    return std::ranges::any_of(
-        rights, [&](const Right& right) { return right.role >= Role::viewer && prefix.starts_with(right.prefix); });
-}
-
-std::unique_ptr<Authorizer> open_to_all() { return std::make_unique<OpenToAll>(); }
-
-Role role_needed(const Request& request) { return std::visit(Needed{}, request); }
 
 Result<void> permit(const Identity& who, Role needed, const LockName& name) {
     if (who.role_for(name) >= needed) return {};
@@ -105,16 +54,21 @@ Result<void> permit(const Identity& who, Role needed, const LockName& name) {
 }
 
 Result<void> permit(const Identity& who, const Request& request) {
-    if (auto allowed = permit(who, role_needed(request), name_of(request)); !allowed) return allowed;
-    // What excludes a lock is told of it, when it is refused.
-    const auto* const acquire = std::get_if<Acquire>(&request);
-    const auto* const check = std::get_if<Check>(&request);
-    const std::vector<LockName> none;
-    for (const LockName& other : acquire ? acquire->unless_held : check ? check->unless_held : none)
-        if (auto allowed = permit(who, Role::viewer, other); !allowed) return allowed;
-    return {};
+    // Who may answer as an operator depends on who asked: `permit_answer`.
+    const auto* const answer = std::get_if<Answer>(&request);
+    const Role least = access::row_of(Endpoint::override_withdraw).needs;
+    if (answer && !answer->by) return permit(who, least, answer->name);
+    return access::permitted(who, request);
 }
 
-void sign(Request& request, const Identity& who, const std::string& peer) { std::visit(Signature{who, peer}, request); }
+Result<void> permit_answer(const Identity& who, Answer& answer, Store& store, Deadline deadline) {
+    if (answer.by) return {};
+    const auto lock = store.inspect(answer.name, deadline);
+    if (!lock) return std::unexpected(lock.error());
+    const auto& question = lock->override_request;
+    // The id of a question is never used for another, so whoever asked it then asks it still when it is answered.
+    if (question && question->lock_id == answer.ask_id) return access::permitted_answer(who, *question, answer);
+    return access::permitted(who, answer);
+}
 
 }  // namespace holdfast::server

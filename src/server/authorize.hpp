@@ -1,66 +1,48 @@
 #pragma once
 
-#include "holdfast/request.hpp"
+#include "access/authenticator.hpp"
+#include "access/decision.hpp"
 #include "server/http.hpp"
+#include "server/serve.hpp"
 
 #include <memory>
-#include <string>
-#include <vector>
+#include <optional>
 
 namespace holdfast::server {
 
-/// Each role may do what those before it may.
-enum class Role {
-    nobody,
-    viewer,  ///< Reads.
-    holder,  ///< Takes locks, and gives back its own.
-    admin,   ///< Breaks, approves, repairs.
-};
-[[nodiscard]] std::string_view name_of(Role role);
+using access::Endpoint;
+using access::Identity;
+using access::Role;
 
-/// A role for all locks whose names begin with `prefix`.
-struct Right {
-    std::string prefix{};
-    Role role = Role::nobody;
-};
-
-/// Who calls, and what they may do.
-struct Identity {
-    enum class Proof { open, token, cookie, proxy };
-
-    std::string user{};  ///< Empty where nobody was asked.
-    Proof proof = Proof::open;
-    std::vector<Right> rights{};
-
-    /// The highest role for this lock.
-    [[nodiscard]] Role role_for(const LockName& name) const;
-    /// The highest role for any lock.
-    [[nodiscard]] Role highest_role() const;
-    /// True if every lock whose name begins with `prefix` may be read.
-    [[nodiscard]] bool sees_all_of(std::string_view prefix) const;
-};
-
-/// Finds out who sent a request. Called on the loop's thread, so it must not block.
+/// Finds out who sent a request, from its headers and its address.
 class Authorizer {
 public:
-    virtual ~Authorizer() = default;
+    /// Refused with `usage` for options that contradict each other, and with `config` if the token file cannot be used:
+    /// a daemon that lets nobody in is a mistake when it starts. Later it may be repaired.
+    [[nodiscard]] static Result<std::unique_ptr<Authorizer>> create(const ServeOptions& options, const Clock& clock);
+
     /// Refused with `denied`: nobody is known to have sent it. Anything that fails refuses.
-    [[nodiscard]] virtual Result<Identity> authorize(const HttpRequest& request) = 0;
+    [[nodiscard]] Result<Identity> authorize(const HttpRequest& request);
+    /// A page of another origin can make a browser send its cookies, but not this header. Refused with `denied`.
+    [[nodiscard]] static Result<void> expect_no_forgery(const HttpRequest& request, const Identity& who);
+    /// For a connection that stays open: what its caller may do now, or `denied`.
+    [[nodiscard]] Result<Identity> again(const Identity& who) { return door_->again(who); }
+
     /// Whether every caller has to prove who they are. Without that only the loopback is served.
-    [[nodiscard]] virtual bool demands_proof() const = 0;
+    [[nodiscard]] bool demands_proof() const { return !door_->is_open(); }
+    [[nodiscard]] access::Authenticator& door() { return *door_; }
+
+private:
+    explicit Authorizer(std::unique_ptr<access::Authenticator> door) : door_(std::move(door)) {}
+    std::unique_ptr<access::Authenticator> door_;
 };
-
-/// Everybody who can connect may do everything: for the loopback.
-[[nodiscard]] std::unique_ptr<Authorizer> open_to_all();
-
-/// The role that a request needs for its lock.
-[[nodiscard]] Role role_needed(const Request& request);
 
 /// Refused with `denied`, unless `who` may send `request`.
 [[nodiscard]] Result<void> permit(const Identity& who, const Request& request);
 [[nodiscard]] Result<void> permit(const Identity& who, Role needed, const LockName& name);
 
-/// Says in the request who sends it: `who`, or what the client claims where nobody proved anything, or its address.
-void sign(Request& request, const Identity& who, const std::string& peer);
+/// The answer to a question that an operator sends: looks at who asked, and marks an admin that approves their own.
+/// Refused with `denied`, or with `usage` for want of a reason. Blocks.
+[[nodiscard]] Result<void> permit_answer(const Identity& who, Answer& answer, Store& store, Deadline deadline);
 
 }  // namespace holdfast::server

@@ -1,9 +1,12 @@
 #include "server/daemon.hpp"
 
 #include "base/loopback.hpp"
+#include "server/figures/daemon_metrics.hpp"
 #include "server/origin.hpp"
 #include "server/router.hpp"
 #include "server/server.hpp"
+#include "server/service_manager.hpp"
+#include "server/upkeep.hpp"
 
 #include <fmt/format.h>
 
@@ -55,16 +58,17 @@ Result<void> write_port(const std::string& path, std::uint16_t port) {
 /// Everything that a running daemon consists of.
 class Daemon {
 public:
-    Daemon(Store& store, const Clock& clock, const ServeOptions& options)
+    Daemon(Store& store, const Clock& clock, const ServeOptions& options, std::unique_ptr<Authorizer> authorizer)
         : options_(options),
+          observer_(options.version, {.most = options.metrics_locks, .without = options.metrics_without}),
           log_(clock, options.log),
-          authorizer_(open_to_all()),
+          authorizer_(std::move(authorizer)),
           loop_(asio_loop(context_)),
           batch_workers_(batch_threads, batch_threads),
           readers_(reader_threads, most_waiting_reads),
           batcher_(*loop_, batch_workers_, store, observer_,
                    {.waiting = options.limits.queue, .batch = options.limits.batch, .under_way = batch_threads}),
-          services_{store, clock, options, *loop_, readers_, batcher_, *authorizer_, observer_, log_},
+          services_{store, clock, options, *loop_, readers_, batcher_, *authorizer_, observer_, observer_, log_},
           host_{context_,
                 options.limits,
                 clock,
@@ -75,7 +79,7 @@ public:
                 }},
           listener_(host_, observer_) {}
 
-    Result<void> run() {
+    Result<void> run(const std::optional<InheritedSocket>& inherited) {
         if (auto checked = check(options_, *authorizer_); !checked) return checked;
         // Now, so that the first request does not have to wait for it, and its id is known.
         if (auto created = services_.store.apply({}, Deadline::in(services_.clock, options_.patience)); !created)
@@ -86,13 +90,21 @@ public:
             if (!made) return std::unexpected(made.error());
             tls = std::move(*made);
         }
-        if (auto opened = listener_.open(options_.listen, tls.get()); !opened) return opened;
+        if (auto opened = inherited ? listener_.adopt(inherited->descriptor, tls.get())
+                                    : listener_.open(options_.listen, tls.get());
+            !opened)
+            return opened;
         if (auto written = write_port(options_.port_file, listener_.port()); !written) return written;
         const std::string url = fmt::format("{}://{}:{}", tls ? "https" : "http",
                                             options_.listen.substr(0, options_.listen.rfind(':')), listener_.port());
         log_.write("listening",
                    {{"url", json::Value::text(url)}, {"port", json::Value::number(std::uint64_t{listener_.port()})}});
         if (options_.listening) options_.listening(url);
+        notify_manager(fmt::format("READY=1\nSTATUS=listening on {}", url));
+        Upkeep upkeep(services_.store, observer_, log_,
+                      {.sweep_every = options_.sweep_every,
+                       .keep = options_.keep,
+                       .actor = "holdfast serve on " + Holder::this_process().display()});
         const std::stop_callback stopper(options_.stop, [this] { loop_->post([this] { stop(); }); });
         context_.run();
         log_.write("stopped");
@@ -115,6 +127,7 @@ private:
     void stop() {
         services_.is_stopping = true;
         log_.write("stopping");
+        notify_manager("STOPPING=1");
         listener_.stop();
         grace_ = loop_->after(options_.stop_grace, [this] { listener_.abort_all(); });
         wait_for_the_end();
@@ -130,7 +143,7 @@ private:
     }
 
     const ServeOptions& options_;
-    ServerObserver observer_{};
+    DaemonMetrics observer_;
     Log log_;
     std::unique_ptr<Authorizer> authorizer_;
     // Destroyed after all that its handlers refer to.
@@ -152,8 +165,14 @@ Result<void> run_daemon(Store& store, const Clock& clock, const ServeOptions& op
     // The command has one arena, because its threads hardly allocate. These do.
     mallopt(M_ARENA_MAX, static_cast<int>(batch_threads));
     raise_descriptor_limit();
-    auto daemon = std::make_unique<Daemon>(store, clock, options);
-    return daemon->run();
+    const auto inherited = take_inherited_socket();
+    if (!inherited) return std::unexpected(inherited.error());
+    ServeOptions here = options;
+    if (*inherited) here.listen = (*inherited)->address;
+    auto authorizer = Authorizer::create(here, clock);
+    if (!authorizer) return std::unexpected(authorizer.error());
+    auto daemon = std::make_unique<Daemon>(store, clock, here, std::move(*authorizer));
+    return daemon->run(*inherited);
 }
 
 }  // namespace holdfast::server

@@ -20,6 +20,9 @@ void handle_store(Services& services, const ExchangePtr& exchange);
 
 // The daemon itself.
 void handle_session(Services& services, const ExchangePtr& exchange);
+void handle_sign_in(Services& services, const ExchangePtr& exchange);
+void handle_sign_out(Services& services, const ExchangePtr& exchange);
+void handle_metrics(Services& services, const ExchangePtr& exchange);
 void handle_health(Services& services, const ExchangePtr& exchange);
 void handle_ready(Services& services, const ExchangePtr& exchange);
 void handle_openapi(Services& services, const ExchangePtr& exchange);

@@ -51,7 +51,8 @@ Value answers_of(const Route& route) {
     else if (route.reply.empty())
         answers.set("200", Object()
                                .set("description", Value::text(route.summary))
-                               .set("content", content(Object().set("type", Value::text("string")).done(), "text/html"))
+                               .set("content", content(Object().set("type", Value::text("string")).done(),
+                                                       route.path == "/metrics" ? "text/plain" : "text/html"))
                                .done());
     else
         answers.set("200", Object()

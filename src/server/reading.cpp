@@ -231,8 +231,8 @@ void handle_gate(Services& services, const ExchangePtr& exchange) {
 void handle_store(Services& services, const ExchangePtr& exchange) {
     const auto examine = switch_in(exchange->request, "examine");
     if (!examine) return exchange->reply(reply_with(examine.error()));
-    if (*examine && exchange->who.highest_role() < Role::admin)
-        return exchange->reply(reply_with({Errc::denied, "examining the store needs the role admin"}, 403));
+    if (*examine && !access::may(exchange->who, Endpoint::examine))
+        return exchange->reply(reply_with(access::denied(exchange->who, Endpoint::examine)));
     answer_with(
         services, exchange,
         [examine = *examine, version = services.options.version](Store& store, Deadline deadline) -> Result<HttpReply> {
@@ -253,6 +253,9 @@ void handle_health(Services& /*services*/, const ExchangePtr& exchange) {
 
 void handle_ready(Services& services, const ExchangePtr& exchange) {
     if (services.is_stopping) return exchange->reply(reply_with({Errc::store_unavailable, "the daemon is stopping"}));
+    // What is wrong with it is in the log: this is for everybody.
+    if (services.authorizer.door().problem())
+        return exchange->reply(reply_with({Errc::store_unavailable, "the token file cannot be used"}));
     answer_with(services, exchange, [](Store& store, Deadline deadline) -> Result<HttpReply> {
         const auto seen = store.list({.limit = 1}, deadline);
         if (!seen) return std::unexpected(Error{Errc::store_unavailable, seen.error().message});
@@ -260,18 +263,6 @@ void handle_ready(Services& services, const ExchangePtr& exchange) {
                       .set("ready", json::Value::boolean(true))
                       .set("grade", json::Value::text(name_of(store.info().grade))));
     });
-}
-
-void handle_session(Services& /*services*/, const ExchangePtr& exchange) {
-    const Identity& who = exchange->who;
-    std::vector<std::string> prefixes;
-    for (const Right& right : who.rights) prefixes.push_back(right.prefix);
-    constexpr std::string_view proofs[] = {"open", "token", "cookie", "proxy"};
-    exchange->reply(ok(json::Object()
-                           .set("user", json::Value::text_or_null(who.user))
-                           .set("role", json::Value::text(name_of(who.highest_role())))
-                           .set("prefixes", json::Value::texts(prefixes))
-                           .set("auth", json::Value::text(proofs[static_cast<std::size_t>(who.proof)]))));
 }
 
 }  // namespace holdfast::server

@@ -49,12 +49,14 @@ void submit(Services& services, const ExchangePtr& exchange, std::shared_ptr<con
 /// Sends them, after a look where one of them needs it.
 void send(Services& services, const ExchangePtr& exchange, std::vector<Asked> asked, Deadline deadline, Answer answer) {
     auto shared = std::make_shared<std::vector<Asked>>(std::move(asked));
-    if (std::ranges::none_of(*shared, &Asked::wants_same_ttl))
+    if (std::ranges::none_of(*shared, &Asked::needs_look))
         return submit(services, exchange, std::move(shared), deadline, answer);
     const bool runs = services.readers.run([&services, exchange, shared, deadline, answer] {
-        look_up_ttls(services.store, *shared, deadline);
-        services.loop.post(
-            [&services, exchange, shared, deadline, answer] { submit(services, exchange, shared, deadline, answer); });
+        auto looked = look_up(services.store, *shared, deadline);
+        services.loop.post([&services, exchange, shared, deadline, answer, looked = std::move(looked)] {
+            if (!looked) return exchange->reply(reply_with(looked.error()));
+            submit(services, exchange, shared, deadline, answer);
+        });
     });
     if (!runs) exchange->reply(too_many());
 }

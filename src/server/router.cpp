@@ -57,6 +57,9 @@ constexpr std::array all_routes{
     Route{"GET", "/v1/store", Role::viewer, handle_store, "What the store is and promises", "", "Store",
           store_parameters},
     Route{"GET", "/v1/session", Role::viewer, handle_session, "Who the caller is", "", "Session"},
+    Route{"POST", "/v1/session", Role::nobody, handle_sign_in, "Sign a browser in", "SignIn", "Session"},
+    Route{"DELETE", "/v1/session", Role::nobody, handle_sign_out, "Sign a browser out", "", "SignedOut"},
+    Route{"GET", "/metrics", Role::viewer, handle_metrics, "Figures for Prometheus"},
     Route{"GET", "/healthz", Role::nobody, handle_health, "Whether the daemon runs", "", "Health"},
     Route{"GET", "/readyz", Role::nobody, handle_ready, "Whether it can reach its store", "", "Ready"},
     Route{"GET", "/openapi.json", Role::nobody, handle_openapi, "This document", "", "Document"},
@@ -104,6 +107,8 @@ void dispatch(Services& services, const ExchangePtr& exchange) {
             return exchange->reply(std::move(refused));
         }
         exchange->who = std::move(*who);
+        if (auto forged = Authorizer::expect_no_forgery(request, exchange->who); !forged)
+            return exchange->reply(reply_with(forged.error(), 403));
         if (exchange->who.highest_role() < route->needs)
             return exchange->reply(reply_with(
                 {Errc::denied, "this needs the role " + std::string(name_of(route->needs)) + " for some lock"}, 403));

@@ -36,7 +36,14 @@ struct ServeOptions {
     std::vector<std::string> hosts{};  ///< Names by which clients call it, beside those of the loopback.
     std::string tls_cert{};            ///< Files; both or none.
     std::string tls_key{};
-    std::string port_file{};  ///< Receives the port, when it listens.
+    std::string token_file{};                      ///< Who may do what. Empty: everybody on this host everything.
+    std::string trust_header{};                    ///< In which a proxy names the user.
+    std::vector<std::string> trust_from{};         ///< The addresses, or networks, of such proxies.
+    std::chrono::milliseconds sweep_every{5'000};  ///< How often leases that ran out are looked for.
+    std::chrono::milliseconds keep = std::chrono::days{90};  ///< Older audit events are removed. Zero: none are.
+    std::size_t metrics_locks = 100;                         ///< So many locks have figures of their own.
+    std::vector<std::string> metrics_without{};              ///< None whose name begins like this.
+    std::string port_file{};                                 ///< Receives the port, when it listens.
     bool logs_requests = false;
     Limits limits{};
     std::chrono::milliseconds patience{10'000};    ///< For one call of the store.

@@ -76,6 +76,21 @@ Result<void> Listener::open(const std::string& address, asio::ssl::context* tls)
     return {};
 }
 
+Result<void> Listener::adopt(int socket, asio::ssl::context* tls) {
+    tls_ = tls;
+    acceptor_.emplace(host_.context);
+    pause_.emplace(host_.context);
+    boost::system::error_code error;
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+    acceptor_->assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), socket, error);
+    if (error) return fail(Errc::config, "the socket of the service manager cannot be used: " + error.message());
+    port_ = acceptor_->local_endpoint().port();
+    accept();
+    return {};
+}
+
 void Listener::accept() {
     acceptor_->async_accept([this](boost::system::error_code error, tcp::socket socket) {
         if (!acceptor_->is_open()) return;

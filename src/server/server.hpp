@@ -27,6 +27,8 @@ public:
 
     /// Listens at `address`, such as `127.0.0.1:7420` or `[::1]:0`. With TLS if `tls` is there.
     [[nodiscard]] Result<void> open(const std::string& address, asio::ssl::context* tls);
+    /// The same on a socket that listens already, and that it closes.
+    [[nodiscard]] Result<void> adopt(int socket, asio::ssl::context* tls);
     [[nodiscard]] std::uint16_t port() const { return port_; }
 
     /// Accepts no more, and ends each connection as soon as its answer was sent.

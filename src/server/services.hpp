@@ -10,6 +10,8 @@
 
 namespace holdfast::server {
 
+class DaemonMetrics;
+
 /// What the handlers work with. Everything outlives every request.
 struct Services {
     Store& store;
@@ -20,6 +22,7 @@ struct Services {
     Batcher& batcher;
     Authorizer& authorizer;
     ServerObserver& observer;
+    DaemonMetrics& metrics;
     Log& log;
     bool is_stopping = false;
 };

@@ -24,11 +24,11 @@ Identity caller(std::vector<Grant> grants, std::string user = "alice") {
 const std::map<Role, std::set<std::string>> on_locks{
     {Role::viewer, {"check", "gate", "wait", "lock"}},
     {Role::holder,
-     {"check", "gate", "wait", "lock", "acquire", "renew", "release", "cancel", "transfer", "fenced",
+     {"check", "gate", "wait", "lock", "acquire", "renew", "release", "cancel", "transfer", "fenced", "expire",
       "override request", "override answer by lease", "override withdraw"}},
     {Role::admin,
-     {"check", "gate", "wait", "lock", "acquire", "renew", "release", "cancel", "transfer", "fenced",
-      "override request", "override answer by lease", "override withdraw", "unlock", "expire", "prune", "repair",
+     {"check", "gate", "wait", "lock", "acquire", "renew", "release", "cancel", "transfer", "fenced", "expire",
+      "override request", "override answer by lease", "override withdraw", "unlock", "prune", "repair",
       "override answer"}},
 };
 /// With a grant for any area.
@@ -193,6 +193,9 @@ TEST(AnOpenDaemon, BelievesWhatIsSaid) {
     Request acquire = Acquire{.name = lock("a"), .as = as, .holder = {"ci-7", "bob"}, .ttl = some_ttl()};
     sign(Identity::open("127.0.0.1"), acquire);
     EXPECT_EQ(std::get<Acquire>(acquire).holder, (Holder{"ci-7", "bob"}));
+    Request nameless = Acquire{.name = lock("a"), .as = as, .ttl = some_ttl()};
+    sign(Identity::open("127.0.0.1"), nameless);
+    EXPECT_EQ(std::get<Acquire>(nameless).holder, (Holder{"127.0.0.1", ""}));
 }
 
 }  // namespace
