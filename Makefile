@@ -39,7 +39,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long migrate-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format
+.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format
 .PHONY: install clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
@@ -127,6 +127,13 @@ migrate-long: ## Migrations of two processes at once, and killed at random point
 	@cmake --build build
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^migrate_test$$' --timeout 86400
+
+worktree-long: ## Writers during snapshots, and snapshots killed at every system call: SCALE=20 SEED=...
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target holdfast worktree_snapshot_test worktree_test
+	@echo "SCALE=$(SCALE) SEED=$(SEED)"
+	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^worktree_(snapshot_)?test$$' --timeout 86400
 
 mutants: ## Plant known bugs one by one and check that a test finds each
 	@scripts/install-packages.sh build test

@@ -30,7 +30,8 @@ constexpr std::array measures{
     Measure{"P5", measure_redis_pairs}, Measure{"P6", measure_postgres_pairs},
     Measure{"P7", measure_mysql_pairs}, Measure{"P8", measure_etcd_pairs},
     Measure{"P9", measure_handover},    Measure{"P10", measure_growth},
-    Measure{"P13", measure_migrations}, Measure{"P14", measure_crash},
+    Measure{"P12", measure_snapshots},  Measure{"P13", measure_migrations},
+    Measure{"P14", measure_crash},
 };
 
 std::string variable(const char* name, const std::string& fallback) {

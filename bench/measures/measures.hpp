@@ -34,6 +34,8 @@ struct Site {
 [[nodiscard]] std::vector<Line> measure_handover(const Site& site);
 /// P10: what the size of a store does to what it costs.
 [[nodiscard]] std::vector<Line> measure_growth(const Site& site);
+/// P12: snapshots of a tree, beside a copy of it.
+[[nodiscard]] std::vector<Line> measure_snapshots(const Site& site);
 /// P13: many migrations, and what others wait for meanwhile.
 [[nodiscard]] std::vector<Line> measure_migrations(const Site& site);
 /// P14: how soon the next holder comes after a `run` that was killed.

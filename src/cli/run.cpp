@@ -32,31 +32,7 @@ using std::chrono::milliseconds;
 
 constexpr Option and_name{
     {"and", Takes::many, "", "", From::environment}, '\0', "NAME", "Hold this lock as well: all of them or none."};
-constexpr Option grace_option{
-    {"grace", Takes::one, "5s"},
-    '\0',
-    "D",
-    "Between SIGTERM and SIGKILL when the lease runs out; at most a third of the ttl by default."};
-constexpr Option leave_behind{{"leave-behind"},
-                              '\0',
-                              "",
-                              "Leave running what outlives CMD by the grace, for commands that start daemons; the lock "
-                              "then runs out by itself."};
-
 constexpr int holdfast_failed = 125;
-
-Result<milliseconds> grace_for(const Context& context, milliseconds shortest_ttl) {
-    const auto asked = context.settings.duration(grace_option);
-    if (!asked) return asked;
-    if (!context.settings.given(grace_option)) return std::min(*asked, shortest_ttl / 3);
-    if (*asked > shortest_ttl / 2)
-        return fail(
-            Errc::usage,
-            fmt::format(
-                "a grace of {} is more than half of the {} that a lease lasts: there would be no time left to work",
-                to_words(*asked), to_words(shortest_ttl)));
-    return asked;
-}
 
 Result<Plan> plan(const Context& context) {
     Plan plan;
@@ -251,8 +227,10 @@ guard::Job job_of(const Context& context, const Plan& plan, const std::vector<In
     guard::Job job;
     job.command = context.line.tail;
     job.grace = plan.grace;
-    job.leave_behind = context.settings.on(leave_behind);
-    job.environment = environment_with(leases, context.settings.store_for_child());
+    job.leave_behind = context.settings.on(opt::leave_behind);
+    // Another store than that of the settings is no store for other commands.
+    job.environment =
+        environment_with(leases, plan.store_url.empty() ? context.settings.store_for_child() : config::StoreForChild{});
     job.notice = notice_on(context.out);
     return job;
 }
@@ -293,6 +271,9 @@ Result<int> run_inner(Context& context, Plan plan, const std::vector<InheritedLe
                       const guard::Signals& signals, guard::OuterLink& outer) {
     const bool waits = std::ranges::any_of(plan.terms, [](const auto& terms) { return terms.wait > milliseconds{0}; });
     Waiting waiting(context, outer, waits);
+    if (!plan.store_url.empty())
+        if (const auto opened = context.use_store(plan.store_url); !opened)
+            return not_acquired(context, opened.error(), std::nullopt);
     const auto stores = waiting.stores(context, plan);
     if (!stores) return not_acquired(context, stores.error(), waiting.finish());
     auto joined = join_outer(context, plan, *stores, inherited);
@@ -317,10 +298,11 @@ Result<int> run_inner(Context& context, Plan plan, const std::vector<InheritedLe
     const auto leases = leases_of(guarded.group, joined_count, plan, *stores);
     const auto told = leases_for_child(leases, inherited);
     const auto sealed = seal_databases(context, leases, guarded.group);
-    if (!sealed) {
+    const auto ready = sealed && plan.before_command ? plan.before_command(leases, *stores->front()) : Result<void>();
+    if (!sealed || !ready) {
         // Nothing has run under the lease. That it cannot be given back now does not change the answer.
         static_cast<void>(guarded.group.release());
-        return not_acquired(context, sealed.error(), std::nullopt);
+        return not_acquired(context, sealed ? ready.error() : sealed.error(), std::nullopt);
     }
     guard::Job job = job_of(context, plan, told);
     if (*sealed == Sealed::in_postgres) carry_in_postgres(job.environment, told);
@@ -348,29 +330,46 @@ Result<int> run(Context& context) {
     auto planned = plan(context);
     if (!planned) return std::unexpected(planned.error());
     if (context.settings.on(opt::no_lock)) return run_unguarded(context, *planned);
+    return run_planned(context, *std::move(planned));
+}
+
+constexpr std::array words{Word{"NAME"}};
+constexpr std::array options{and_name,          opt::ttl,         opt::wait,   opt::no_wait, opt::max_hold,
+                             opt::grace,        opt::operation,   opt::reason, opt::holder,  opt::user,
+                             opt::session,      opt::unless_held, opt::meta,   opt::if_held, opt::fence,
+                             opt::leave_behind, opt::no_lock};
+
+}  // namespace
+
+Result<milliseconds> grace_for(const Context& context, milliseconds shortest_ttl) {
+    const auto asked = context.settings.duration(opt::grace);
+    if (!asked) return asked;
+    if (!context.settings.given(opt::grace)) return std::min(*asked, shortest_ttl / 3);
+    if (*asked > shortest_ttl / 2)
+        return fail(
+            Errc::usage,
+            fmt::format(
+                "a grace of {} is more than half of the {} that a lease lasts: there would be no time left to work",
+                to_words(*asked), to_words(shortest_ttl)));
+    return asked;
+}
+
+Result<int> run_planned(Context& context, Plan plan) {
     const auto inherited = inherited_leases();
     if (!inherited) return std::unexpected(inherited.error());
-
     guard::Signals signals;
     const guard::OuterOptions options{guard::children(), notice_on(context.out)};
     auto chain = guard::fork_inner(signals);
     if (!chain) {
         guard::Verdict verdict;
         verdict.error = chain.error();
-        conclude(context, *planned, verdict, {});
+        conclude(context, plan, verdict, {});
         return status_of(verdict);
     }
     if (auto* inner = std::get_if<guard::InnerLink>(&*chain))
-        return run_outer(context, *planned, std::move(*inner), options, signals);
-    return run_inner(context, *std::move(planned), *inherited, signals, std::get<guard::OuterLink>(*chain));
+        return run_outer(context, plan, std::move(*inner), options, signals);
+    return run_inner(context, std::move(plan), *inherited, signals, std::get<guard::OuterLink>(*chain));
 }
-
-constexpr std::array words{Word{"NAME"}};
-constexpr std::array options{and_name,       opt::ttl,     opt::wait,   opt::no_wait, opt::max_hold, grace_option,
-                             opt::operation, opt::reason,  opt::holder, opt::user,    opt::session,  opt::unless_held,
-                             opt::meta,      opt::if_held, opt::fence,  leave_behind, opt::no_lock};
-
-}  // namespace
 
 constinit const Command run_command{"run",
                                     "",

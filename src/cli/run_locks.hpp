@@ -16,6 +16,8 @@
 /// The locks of `holdfast run`: which of them are joined, which are taken, and what the command is told of them.
 namespace holdfast::cli {
 
+struct HeldLease;
+
 /// What is asked for, checked, before any store is touched.
 struct Plan {
     Holder holder;                     ///< The process that the caller waits for.
@@ -24,6 +26,10 @@ struct Plan {
     std::vector<client::Terms> terms;  ///< One for each name.
     std::map<std::string, std::string> meta{};
     std::chrono::milliseconds grace{0};
+    /// The store of the locks, unless it is that of the settings; then the command is told nothing of a store.
+    std::string store_url{};
+    /// What else has to be done under the leases before the command begins.
+    std::function<Result<void>(const std::vector<HeldLease>&, Store&)> before_command{};
 };
 
 /// What happens while the command waits for its locks.
@@ -59,5 +65,25 @@ struct HeldLease {
 /// What the child is told: its leases, and those of the commands around it that are on other locks.
 [[nodiscard]] std::vector<InheritedLease> leases_for_child(const std::vector<HeldLease>& held,
                                                            const std::vector<InheritedLease>& inherited);
+
+/// `--grace`, checked; a third of the lease by default. In run.cpp, with the rest of the command.
+[[nodiscard]] Result<std::chrono::milliseconds> grace_for(const Context& context,
+                                                          std::chrono::milliseconds shortest_ttl);
+/// Takes the locks of `plan` and runs the command line behind `--` under them, in a chain of two processes.
+[[nodiscard]] Result<int> run_planned(Context& context, Plan plan);
+
+namespace opt {
+inline constexpr Option grace{{"grace", Takes::one, "5s"},
+                              '\0',
+                              "D",
+                              "Between SIGTERM and SIGKILL when the lease runs out; at most a third of the ttl by "
+                              "default."};
+inline constexpr Option leave_behind{
+    {"leave-behind"},
+    '\0',
+    "",
+    "Leave running what outlives CMD by the grace, for commands that start daemons; the "
+    "lock then runs out by itself."};
+}  // namespace opt
 
 }  // namespace holdfast::cli

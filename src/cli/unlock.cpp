@@ -36,6 +36,27 @@ std::optional<Instant> trusted_until(const LockStatus& before, const LockStatus&
     return lease.max_until ? std::min(until, *lease.max_until) : until;
 }
 
+/// The writers of a worktree are kept apart by nothing but its lock, so by default only a lease that has run out is
+/// taken away from them.
+bool is_of_a_worktree(const LockName& name, const Store& store) {
+    return name.text().starts_with("worktree/") && store.info().url.ends_with("/.holdfast/locks");
+}
+
+/// What a policy forbids.
+std::optional<Error> forbidden(Context& context, const LockStatus& status) {
+    if (status.state != LockState::held) return std::nullopt;
+    const auto store = context.store();
+    const auto said = context.settings.may_unlock(status.name);
+    if (said.value_or(!store || !is_of_a_worktree(status.name, **store))) return std::nullopt;
+    Error error{Errc::denied,
+                fmt::format("{}, and its lease lives: unlock ends only leases that have run out, unless a "
+                            "policy with may_unlock = true matches the name",
+                            sentence(status))};
+    error.hint = "wait for its end: holdfast acquire --wait, or holdfast worktree run --wait";
+    error.holder = std::make_shared<const LockStatus>(status);
+    return error;
+}
+
 void tell(Output& out, const LockStatus& before, const std::optional<Instant>& until) {
     out.line(fmt::format("{} was taken away from {}; it is free now", printable(before.name.text()),
                          who(before.lease->holder)));
@@ -59,6 +80,7 @@ Result<int> run(Context& context) {
     if (!status) return std::unexpected(status.error());
     if (!status->lease) return std::unexpected(not_held(*status));
 
+    if (auto error = forbidden(context, *status)) return std::unexpected(*std::move(error));
     Output::warn(sentence(*status));
     const auto sure = confirm(context, "Take it away from them?");
     if (!sure) {

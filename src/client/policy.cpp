@@ -78,6 +78,12 @@ std::optional<std::vector<std::string>> match_name(std::string_view pattern, std
     return parts;
 }
 
+std::optional<bool> may_unlock(const LockName& name, const std::vector<Policy>& policies) {
+    const auto first = std::ranges::find_if(
+        policies, [&](const Policy& each) { return match_name(each.match, name.text()).has_value(); });
+    return first == policies.end() ? std::nullopt : first->may_unlock;
+}
+
 Result<Terms> terms_for(const LockName& name, const std::vector<Policy>& policies, const Wish& wish) {
     static const Policy none{"**"};
     const Policy* policy = &none;

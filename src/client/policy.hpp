@@ -21,6 +21,7 @@ struct Policy {
     std::optional<std::chrono::milliseconds> renew_interval{};
     std::optional<std::chrono::milliseconds> wait{};  ///< When the caller names none. 0: fail fast.
     std::optional<bool> may_wait{};                   ///< False: a caller that wants to wait is refused.
+    std::optional<bool> may_unlock{};                 ///< Whether `unlock` may end a lease that lives.
     /// Names that exclude it. The first `*` of one stands for what the first `*` of `match` matched, and so on.
     std::vector<std::string> unless_held{};
 };
@@ -51,6 +52,9 @@ inline constexpr std::chrono::milliseconds default_ttl{30'000};
 /// The terms for `name`, by the first policy that matches it. `usage` when the wish goes beyond them, `config` when
 /// the policy contradicts itself.
 [[nodiscard]] Result<Terms> terms_for(const LockName& name, const std::vector<Policy>& policies, const Wish& wish);
+
+/// What the first policy that matches `name` says of ending its live leases; empty if none does.
+[[nodiscard]] std::optional<bool> may_unlock(const LockName& name, const std::vector<Policy>& policies);
 
 /// What each `*` of `pattern` stands for in `text`; empty optional if it does not match.
 [[nodiscard]] std::optional<std::vector<std::string>> match_name(std::string_view pattern, std::string_view text);

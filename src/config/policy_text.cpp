@@ -26,7 +26,8 @@ std::optional<std::string> set_policy(client::Policy& policy, const std::string&
     if (key == "match") policy.match = texts.front();
     if (key == "renew") policy.renew = texts.front() == "on";
     if (key == "may_wait") policy.may_wait = texts.front() == "on";
-    if ((key == "renew" || key == "may_wait") && texts.front() != "on" && texts.front() != "off")
+    if (key == "may_unlock") policy.may_unlock = texts.front() == "on";
+    if ((key == "renew" || key == "may_wait" || key == "may_unlock") && texts.front() != "on" && texts.front() != "off")
         return key + " is true or false";
     return std::nullopt;
 }

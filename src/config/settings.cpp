@@ -266,6 +266,8 @@ Result<client::Terms> Settings::terms_for(const LockName& name, const client::Wi
     return terms;
 }
 
+std::optional<bool> Settings::may_unlock(const LockName& name) const { return client::may_unlock(name, policies_); }
+
 bool Settings::may_use_default_store() const {
     // `run` names its store to its child unless that holds a secret; so inside of `run` the lock is elsewhere.
     if (variable("HOLDFAST_LOCK_ID") || variable("HOLDFAST_LEASES") || variable(store_withheld)) return false;

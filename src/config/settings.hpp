@@ -75,6 +75,8 @@ public:
     [[nodiscard]] Result<client::Terms> terms_for(const LockName& name, const client::Wish& wish) const;
     /// The same for a command that neither queues nor takes a lock: of what was asked for, only --ttl counts.
     [[nodiscard]] Result<client::Terms> terms_for_ttl(const LockName& name) const;
+    /// What the policies say of taking the lock `name` away from a live holder; empty if they say nothing.
+    [[nodiscard]] std::optional<bool> may_unlock(const LockName& name) const;
     /// The same for a renewal, which a policy may forbid.
     [[nodiscard]] Result<client::Terms> terms_for_renewal(const LockName& name) const;
 

@@ -189,6 +189,31 @@ Object worktrees(const std::vector<Value>& rows, std::string_view repository_id)
     return Object().set("repository_id", Value::text(repository_id)).set("worktrees", Value::array(rows));
 }
 
+Object worktree_status(const WorktreeRow& row, std::string_view path, const LockStatus& lock) {
+    Object document = worktree(row, path);
+    document.set("state", Value::text(name_of(lock.state))).set("fencing_token", Value::number(lock.token.value));
+    if (!lock.lease) return document.set("lock", Value());
+    const Lease& lease = *lock.lease;
+    return document.set("lock", Object()
+                                    .set("lock_id", Value::text(lease.lock_id.text()))
+                                    .set("worktree_id", Value::text(row.worktree_id))
+                                    .set("holder_id", Value::text(lease.holder.text))
+                                    .set("created_at", Value::time(lease.acquired_at))
+                                    .set("last_renewed_at", Value::time(lease.renewed_at))
+                                    .set("lease_expires_at", Value::time(lease.expires_at))
+                                    .set("fencing_token", Value::number(lease.token.value))
+                                    .set("operation", Value::text_or_null(lease.operation))
+                                    .done());
+}
+
+Object worktree_history(const WorktreeRow& row, const std::vector<Value>& snapshots) {
+    return Object()
+        .set("worktree_id", Value::text(row.worktree_id))
+        .set("mode", Value::text(row.is_shared ? "shared" : "exclusive"))
+        .set("high_risk", Value::boolean(row.is_shared))
+        .set("snapshots", Value::array(snapshots));
+}
+
 Object snapshot_intent(const SnapshotIntent& intent) {
     return formatted()
         .set("snapshot_id", Value::text(intent.snapshot_id))

@@ -46,6 +46,13 @@ struct WorktreeRegistry {
 /// `{"repository_id","worktrees":[…]}`
 [[nodiscard]] Object worktrees(const std::vector<Value>& rows, std::string_view repository_id);
 
+/// The same with its lock, under the names of a lock record: `"lock":{"lock_id","worktree_id","holder_id","created_at",
+/// "last_renewed_at","lease_expires_at","fencing_token"}`, null when it is free; and `state` and `fencing_token`, which
+/// a free lock has, too.
+[[nodiscard]] Object worktree_status(const WorktreeRow& row, std::string_view path, const LockStatus& lock);
+/// `{"worktree_id","mode","high_risk","snapshots":[…]}`
+[[nodiscard]] Object worktree_history(const WorktreeRow& row, const std::vector<Value>& snapshots);
+
 /// `quiesced`: proved to be of one moment. `best_effort`: not.
 enum class Consistency { quiesced, best_effort };
 [[nodiscard]] std::string_view name_of(Consistency level);

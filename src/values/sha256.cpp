@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 namespace holdfast {
 namespace {
@@ -25,7 +29,7 @@ std::uint32_t load_big_endian(const std::uint8_t* bytes) {
            std::uint32_t{bytes[3]};
 }
 
-void compress(State& state, const std::uint8_t* block) {
+void compress_portably(State& state, const std::uint8_t* block) {
     std::array<std::uint32_t, 64> w{};
     for (std::size_t i = 0; i < 16; ++i) w[i] = load_big_endian(block + 4 * i);
     for (std::size_t i = 16; i < 64; ++i) {
@@ -51,6 +55,61 @@ void compress(State& state, const std::uint8_t* block) {
     const State round{a, b, c, d, e, f, g, h};
     for (std::size_t i = 0; i < state.size(); ++i) state[i] += round[i];
 }
+
+#if defined(__x86_64__)
+/// Whether the processor has instructions for SHA-256, which are five times as fast.
+bool has_instructions() {
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    constexpr unsigned ssse3_and_sse41 = (1U << 9) | (1U << 19);
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & ssse3_and_sse41) != ssse3_and_sse41) return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & (1U << 29)) != 0;
+}
+
+/// Four rounds at a time. The instructions want the state as (A B E F) and (C D G H), and the words of a block with
+/// their bytes turned around.
+__attribute__((target("sha,sse4.1,ssse3"))) void compress_by_instructions(State& state, const std::uint8_t* block) {
+    const auto load = [](const void* from) __attribute__((target("sha,sse4.1,ssse3"))) {
+        return _mm_loadu_si128(static_cast<const __m128i*>(from));
+    };
+    const __m128i turn = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    const __m128i low = _mm_shuffle_epi32(load(state.data()), 0xb1);       // B A D C
+    const __m128i high = _mm_shuffle_epi32(load(state.data() + 4), 0x1b);  // H G F E
+    __m128i abef = _mm_alignr_epi8(low, high, 8);
+    __m128i cdgh = _mm_blend_epi16(high, low, 0xf0);
+    const __m128i abef_before = abef;
+    const __m128i cdgh_before = cdgh;
+    __m128i words[4];  // std::array would drop what makes the type a vector.
+    for (std::size_t i = 0; i < 4; ++i) words[i] = _mm_shuffle_epi8(load(block + 16 * i), turn);
+    for (std::size_t i = 0; i < 16; ++i) {
+        const __m128i now = words[i % 4];
+        const __m128i sum = _mm_add_epi32(now, load(round_constants.data() + 4 * i));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+        // The words that are needed four steps from here.
+        const __m128i before = words[(i + 3) % 4];
+        const __m128i next = _mm_add_epi32(_mm_sha256msg1_epu32(now, words[(i + 1) % 4]),
+                                           _mm_alignr_epi8(before, words[(i + 2) % 4], 4));
+        words[i % 4] = _mm_sha256msg2_epu32(next, before);
+    }
+    abef = _mm_add_epi32(abef, abef_before);
+    cdgh = _mm_add_epi32(cdgh, cdgh_before);
+    const __m128i feba = _mm_shuffle_epi32(abef, 0x1b);
+    const __m128i dchg = _mm_shuffle_epi32(cdgh, 0xb1);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data()), _mm_blend_epi16(feba, dchg, 0xf0));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data() + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+void compress(State& state, const std::uint8_t* block) {
+    static const bool by_instructions = has_instructions();
+    if (by_instructions) return compress_by_instructions(state, block);
+    compress_portably(state, block);
+}
+#else
+void compress(State& state, const std::uint8_t* block) { compress_portably(state, block); }
+#endif
 
 }  // namespace
 

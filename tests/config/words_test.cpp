@@ -70,9 +70,9 @@ TEST(PolicyText, PutsEveryKeyIntoThePolicyOrSaysWhyNot) {
         return set_policy(policy, key, texts).value_or("");
     };
     for (const std::string_view key : policy_keys)
-        EXPECT_EQ(set(std::string(key), {key == "match"                                ? "a/*"
-                                         : key.ends_with("renew") || key == "may_wait" ? "off"
-                                                                                       : "5s"}),
+        EXPECT_EQ(set(std::string(key), {key == "match"                                      ? "a/*"
+                                         : key.ends_with("renew") || key.starts_with("may_") ? "off"
+                                                                                             : "5s"}),
                   "")
             << key;
     EXPECT_EQ(policy.match, "a/*");
@@ -83,6 +83,7 @@ TEST(PolicyText, PutsEveryKeyIntoThePolicyOrSaysWhyNot) {
     EXPECT_EQ(policy.wait, milliseconds{5000});
     EXPECT_EQ(policy.renew, false);
     EXPECT_EQ(policy.may_wait, false);
+    EXPECT_EQ(policy.may_unlock, false);
     EXPECT_EQ(policy.unless_held, std::vector<std::string>{"5s"});
     EXPECT_NE(set("ttl", {"soon"}), "");
     EXPECT_NE(set("ttl", {"1s", "2s"}), "");

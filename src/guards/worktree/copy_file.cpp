@@ -27,6 +27,8 @@ std::unexpected<Error> failed(int error, std::string_view doing, std::string_vie
     return std::unexpected(base::os_error(error, fmt::format("{} {}", doing, printable(shown))));
 }
 
+std::unexpected<Error> stopped() { return fail(Errc::lock_expired, "stopped while a file was copied"); }
+
 /// Reads at `offset` until the buffer is full or the file ends.
 ssize_t read_at(int fd, std::span<std::uint8_t> buffer, std::uint64_t offset) {
     std::size_t done = 0;
@@ -65,10 +67,15 @@ Piece next_piece(int fd, std::uint64_t offset, std::uint64_t size) {
     return {std::min(static_cast<std::uint64_t>(data), size), std::min(static_cast<std::uint64_t>(hole), size)};
 }
 
-void hash_zeros(Sha256& hash, std::uint64_t count) {
+/// False: it was asked to stop. A hole can be larger than any disk.
+bool hash_zeros(Sha256& hash, std::uint64_t count, const std::stop_token& stop) {
     static constexpr std::array<std::uint8_t, 65536> zeros{};
-    for (; count > 0; count -= std::min<std::uint64_t>(count, zeros.size()))
-        hash.update(std::span(zeros).first(std::min<std::uint64_t>(count, zeros.size())));
+    while (count > 0 && !stop.stop_requested()) {
+        const auto some = std::min<std::uint64_t>(count, zeros.size());
+        hash.update(std::span(zeros).first(some));
+        count -= some;
+    }
+    return count == 0;
 }
 
 bool is_sparse(int fd, std::uint64_t size) {
@@ -113,10 +120,10 @@ Result<FileCopier::Copied> FileCopier::run(int from, int to, std::uint64_t size,
     bool is_short = false;
     while (at < size && !is_short) {
         const Piece piece = has_holes ? next_piece(from, at, size) : Piece{at, size};
-        hash_zeros(hash, piece.from - at);
+        if (!hash_zeros(hash, piece.from - at, stop_)) return stopped();
         at = piece.from;
         while (at < piece.to && !is_short) {
-            if (stop_.stop_requested()) return fail(Errc::lock_expired, "stopped while a file was copied");
+            if (stop_.stop_requested()) return stopped();
             const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, piece.to - at));
             const ssize_t got = read_at(from, std::span(read_).first(wanted), at);
             if (got < 0) return failed(errno, "read", shown);

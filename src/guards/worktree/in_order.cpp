@@ -12,9 +12,9 @@ namespace holdfast::guards::worktree {
 namespace {
 
 constexpr std::size_t most_items = 128;
-/// Each keeps two descriptors open.
-constexpr std::size_t most_folders = 16;
-constexpr std::size_t batches_for_each_thread = 3;
+/// Each keeps three descriptors open.
+constexpr std::size_t most_folders = 8;
+constexpr std::size_t batches_for_each_thread = 2;
 
 struct Batch {
     std::vector<Item> items{};

@@ -19,7 +19,8 @@ struct Item {
     std::shared_ptr<const OpenFolder> to{};    ///< The folder that it goes into; absent for the root.
     std::string name{};                        ///< In both.
     std::optional<Entry> base{};               ///< The same path in the tree that unchanged files are linked from.
-    bool is_gone = false;                      ///< It vanished, and may: nothing is handed on.
+    std::shared_ptr<const OpenFolder> base_folder{};  ///< The folder in that tree.
+    bool is_gone = false;                             ///< It vanished, and may: nothing is handed on.
 };
 
 /// Produces items in their order, works on them in several threads, and hands them on in their order. Holds only so
