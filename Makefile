@@ -39,7 +39,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format
+.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign
 .PHONY: install clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
@@ -107,6 +107,12 @@ chain-campaign: ## Kill and stop the two processes of run, on sqlite or postgres
 	@cmake --build build --target chain_test
 	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(ROUNDS) / 8 }') HOLDFAST_SEED=$(SEED) \
 	  build/bin/chain_test --gtest_filter='*/$(if $(filter file,$(STORE)),sqlite,$(STORE))' --gtest_brief=1
+
+serve-campaign: ## Kill the daemon under load, on files and SQLite: ROUNDS=100 SEED=1
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target daemon_kill_test
+	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(ROUNDS) / 4 }') build/bin/daemon_kill_test --gtest_filter='*Kill*'
 
 matrix: ## Run conformance and torture on the servers that people run: MATRIX=valkey8,mysql9 SECONDS=60 SEED=1
 	@scripts/install-packages.sh build test matrix

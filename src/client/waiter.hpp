@@ -1,5 +1,6 @@
 #pragma once
 
+#include "client/queued_acquire.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/request.hpp"
 #include "holdfast/store.hpp"
@@ -20,12 +21,6 @@ struct Patience {
     /// For callers that renew at once: a lease that was handed over is taken as it is if so much of it is left. It may
     /// be as short as a place in the queue until it is renewed. Otherwise it is extended first, and lasts its ttl.
     std::optional<std::chrono::milliseconds> enough{};
-};
-
-/// A grant, its credentials, and the moment before its request was sent, from which the holder counts.
-struct Granted : Outcome {
-    Boottime sent_at{};
-    Credentials as;
 };
 
 /// How much of the lease was left when the store was asked.

@@ -82,6 +82,25 @@ Result<std::vector<AuditEvent>> read_events(const Node& node) {
     return events;
 }
 
+Object event_page(const EventPage& page) {
+    return events(page.events)
+        .set("cursor", Value::text(page.next.text))
+        .set("is_last", Value::boolean(page.is_last))
+        .set("unsettled_since", page.unsettled_since ? Value::time(*page.unsettled_since) : Value());
+}
+
+Result<EventPage> read_event_page(const Node& node) {
+    auto events = read_events(node);
+    if (!events) return std::unexpected(events.error());
+    Fields in(node);
+    EventPage page{.events = std::move(*events), .next = {in.text("cursor")}};
+    page.is_last = in.is_true("is_last");
+    page.unsettled_since = in.time_if("unsettled_since");
+    if (page.next.text.size() > EventCursor::longest) in.refuse("cursor", "is too long");
+    if (in.error()) return std::unexpected(*in.error());
+    return page;
+}
+
 Object verified(std::uint64_t events, std::uint64_t locks) {
     return Object().set("verified", Value::number(events)).set("locks", Value::number(locks));
 }

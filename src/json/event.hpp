@@ -1,6 +1,7 @@
 #pragma once
 
 #include "holdfast/audit.hpp"
+#include "holdfast/store.hpp"
 #include "json/parse.hpp"
 #include "json/value.hpp"
 
@@ -18,6 +19,10 @@ namespace holdfast::json {
 /// Refused with `usage` and the path of the field that does not fit.
 [[nodiscard]] Result<AuditEvent> read_event(const Node& node, const std::string& where = "");
 [[nodiscard]] Result<std::vector<AuditEvent>> read_events(const Node& node);
+
+/// Some of the events of all locks: `{"events":[…],"cursor","is_last","unsettled_since"}`.
+[[nodiscard]] Object event_page(const EventPage& page);
+[[nodiscard]] Result<EventPage> read_event_page(const Node& node);
 
 /// What `history --verify` says: how many events of how many locks are intact.
 [[nodiscard]] Object verified(std::uint64_t events, std::uint64_t locks);

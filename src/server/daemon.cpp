@@ -1,12 +1,15 @@
 #include "server/daemon.hpp"
 
 #include "base/loopback.hpp"
+#include "server/event_stream.hpp"
+#include "server/events.hpp"
 #include "server/figures/daemon_metrics.hpp"
 #include "server/origin.hpp"
 #include "server/router.hpp"
 #include "server/server.hpp"
 #include "server/service_manager.hpp"
 #include "server/upkeep.hpp"
+#include "server/waiting.hpp"
 
 #include <fmt/format.h>
 
@@ -68,7 +71,10 @@ public:
           readers_(reader_threads, most_waiting_reads),
           batcher_(*loop_, batch_workers_, store, observer_,
                    {.waiting = options.limits.queue, .batch = options.limits.batch, .under_way = batch_threads}),
-          services_{store, clock, options, *loop_, readers_, batcher_, *authorizer_, observer_, observer_, log_},
+          services_{store,     clock,     options, *loop_,   readers_, batcher_, *authorizer_,
+                    observer_, observer_, log_,    waiting_, events_},
+          waiting_(services_),
+          events_(services_),
           host_{context_,
                 options.limits,
                 clock,
@@ -80,6 +86,7 @@ public:
           listener_(host_, observer_) {}
 
     Result<void> run(const std::optional<InheritedSocket>& inherited) {
+        batcher_.on_applied([this] { events_.poke(); });
         if (auto checked = check(options_, *authorizer_); !checked) return checked;
         // Now, so that the first request does not have to wait for it, and its id is known.
         if (auto created = services_.store.apply({}, Deadline::in(services_.clock, options_.patience)); !created)
@@ -128,13 +135,15 @@ private:
         services_.is_stopping = true;
         log_.write("stopping");
         notify_manager("STOPPING=1");
+        waiting_.stop();
+        events_.stop();
         listener_.stop();
         grace_ = loop_->after(options_.stop_grace, [this] { listener_.abort_all(); });
         wait_for_the_end();
     }
 
     void wait_for_the_end() {
-        if (!listener_.is_empty() || !batcher_.is_idle()) {
+        if (!listener_.is_empty() || !batcher_.is_idle() || !waiting_.is_empty()) {
             poll_ = loop_->after(look_for_the_end, [this] { wait_for_the_end(); });
             return;
         }
@@ -153,6 +162,8 @@ private:
     Workers readers_;
     Batcher batcher_;
     Services services_;
+    WaitingRoom waiting_;
+    EventFeed events_;
     ConnectionHost host_;
     Listener listener_;
     Loop::Timer grace_{};

@@ -9,6 +9,8 @@ namespace holdfast::server {
 // One request of the protocol. The path names its kind.
 void handle_request(Services& services, const ExchangePtr& exchange);
 void handle_batch(Services& services, const ExchangePtr& exchange);
+// Until one of many watches fires.
+void handle_wait(Services& services, const ExchangePtr& exchange);
 
 // Reading.
 void handle_lock(Services& services, const ExchangePtr& exchange);
@@ -17,6 +19,7 @@ void handle_overrides(Services& services, const ExchangePtr& exchange);
 void handle_history(Services& services, const ExchangePtr& exchange);
 void handle_gate(Services& services, const ExchangePtr& exchange);
 void handle_store(Services& services, const ExchangePtr& exchange);
+void handle_events(Services& services, const ExchangePtr& exchange);
 
 // The daemon itself.
 void handle_session(Services& services, const ExchangePtr& exchange);

@@ -3,76 +3,22 @@
 #include "json/lock.hpp"
 #include "json/store.hpp"
 #include "server/handlers.hpp"
-#include "values/text.hpp"
-
-#include <fmt/format.h>
+#include "server/query.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::server {
 namespace {
 
 constexpr std::uint64_t usual_page = 1'000;
-constexpr std::uint64_t longest_page = 100'000;
-
-using Read = std::move_only_function<Result<HttpReply>(Store& store, Deadline deadline)>;
-
-/// Answers with what `read` makes of the store, on a thread that may block.
-void answer_with(Services& services, const ExchangePtr& exchange, Read read) {
-    const bool runs = services.readers.run([&services, exchange, read = std::move(read)]() mutable {
-        auto reply = read(services.store, Deadline::in(services.clock, services.options.patience));
-        services.loop.post([exchange, reply = std::move(reply)]() mutable {
-            exchange->reply(reply ? std::move(*reply) : reply_with(reply.error()));
-        });
-    });
-    if (!runs) exchange->reply(reply_with({Errc::store_unavailable, "too many requests wait for the store"}));
-}
+constexpr std::uint64_t longest_page = 10'000;
 
 HttpReply ok(const json::Object& document) {
     HttpReply reply;
     reply.body = document.done().written();
     return reply;
-}
-
-Result<std::uint64_t> number_in(std::string_view what, std::string_view text, std::uint64_t most) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number > most)
-        return fail(Errc::usage, fmt::format("{} is not a number from 0 to {}", what, most));
-    return number;
-}
-
-Result<std::uint64_t> number_in(const HttpRequest& request, std::string_view name, std::uint64_t usual,
-                                std::uint64_t most) {
-    const auto text = request.parameter(name);
-    return text ? number_in(name, *text, most) : usual;
-}
-
-Result<bool> switch_in(const HttpRequest& request, std::string_view name) {
-    const auto text = request.parameter(name);
-    if (!text || *text == "0" || *text == "false") return false;
-    if (*text == "1" || *text == "true") return true;
-    return fail(Errc::usage, fmt::format("{} is 0 or 1", name));
-}
-
-Result<std::optional<Instant>> time_in(const HttpRequest& request, std::string_view name) {
-    const auto text = request.parameter(name);
-    if (!text) return std::nullopt;
-    const auto time = parse_time(*text);
-    if (!time) return fail(Errc::usage, fmt::format("{} is not a time such as 2026-01-31T12:00:00.000Z", name));
-    return time;
-}
-
-/// The lock that the query names, if the caller may read it.
-Result<LockName> name_in(const Exchange& exchange) {
-    const auto text = exchange.request.parameter("name");
-    if (!text) return fail(Errc::usage, "name is missing");
-    auto name = LockName::parse(*text);
-    if (!name) return name;
-    if (auto allowed = permit(exchange.who, Role::viewer, *name); !allowed) return std::unexpected(allowed.error());
-    return name;
 }
 
 Result<ListQuery> list_query(const HttpRequest& request) {
@@ -163,7 +109,7 @@ Result<Check> gate_query(const Exchange& exchange) {
     if (!name_text || !token_text) return fail(Errc::usage, "name and token are needed");
     auto name = LockName::parse(*name_text);
     if (!name) return std::unexpected(name.error());
-    const auto token = number_in("token", *token_text, FencingToken::limit - 1);
+    const auto token = parse_number("token", *token_text, FencingToken::limit - 1);
     if (!token) return std::unexpected(token.error());
     Check check{.name = std::move(*name), .token = {*token}};
     if (auto allowed = permit(exchange.who, check); !allowed) return std::unexpected(allowed.error());
@@ -204,14 +150,20 @@ void handle_overrides(Services& services, const ExchangePtr& exchange) {
 void handle_history(Services& services, const ExchangePtr& exchange) {
     auto query = history_query(*exchange);
     if (!query) return exchange->reply(reply_with(query.error()));
-    answer_with(services, exchange,
-                [who = exchange->who, query = std::move(*query)](Store& store, Deadline deadline) -> Result<HttpReply> {
-                    auto events = store.history(query, deadline);
-                    if (!events) return std::unexpected(events.error());
-                    std::erase_if(*events,
-                                  [&](const AuditEvent& event) { return who.role_for(event.name) < Role::viewer; });
-                    return ok(json::events(*events));
-                });
+    answer_with(
+        services, exchange,
+        [who = exchange->who, query = std::move(*query)](Store& store, Deadline deadline) -> Result<HttpReply> {
+            HistoryQuery one_more = query;
+            ++*one_more.limit;
+            auto events = store.history(one_more, deadline);
+            if (!events) return std::unexpected(events.error());
+            const bool has_more = events->size() > *query.limit;
+            if (has_more)
+                events->erase(query.which == HistoryQuery::Which::oldest ? std::prev(events->end()) : events->begin());
+            const json::Value until = events->empty() ? json::Value() : json::Value::time(events->back().at);
+            std::erase_if(*events, [&](const AuditEvent& event) { return who.role_for(event.name) < Role::viewer; });
+            return ok(json::events(*events).set("more", json::Value::boolean(has_more)).set("read_until", until));
+        });
 }
 
 void handle_gate(Services& services, const ExchangePtr& exchange) {

@@ -3,6 +3,7 @@
 #include "json/request.hpp"
 #include "server/asked.hpp"
 #include "server/handlers.hpp"
+#include "server/waiting.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -113,7 +114,7 @@ void handle_request(Services& services, const ExchangePtr& exchange) {
     auto asked = read_one(services, *exchange);
     if (!asked) return exchange->reply(reply_with(asked.error()));
     if (asked->wait > std::chrono::milliseconds{0})
-        return exchange->reply(reply_with({Errc::usage, "wait_ms: this daemon does not wait yet; ask again later"}));
+        return services.waiting.admit(exchange, std::get<Acquire>(asked->request), asked->wait);
     send(services, exchange, {std::move(*asked)}, *deadline, answer_one);
 }
 

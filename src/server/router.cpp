@@ -25,6 +25,11 @@ constexpr std::array history_parameters{
     Parameter{"after_seq", "With a name: only events with a higher seq.", false, "integer"},
     Parameter{"limit", "So many events.", false, "integer"},
     Parameter{"which", "Of a limited number: newest or oldest."}};
+constexpr std::array events_parameters{
+    Parameter{"since",
+              "A cursor: events after it. `end`: from now on. Without it, from the oldest event that is kept."},
+    Parameter{"prefix", "Only events of locks whose names begin so."},
+    Parameter{"limit", "Of a page: about so many events.", false, "integer"}};
 constexpr std::array gate_parameters{
     Parameter{"name", "The name of the lock; also the header Holdfast-Lock."},
     Parameter{"token", "The fencing token; also the header Holdfast-Token.", false, "integer"},
@@ -49,11 +54,15 @@ constexpr std::array all_routes{
     Route{"POST", "/v1/override/deny", Role::holder, handle_request, "Refuse to hand the lock over", "OverrideAnswer",
           "Lock"},
     Route{"POST", "/v1/batch", Role::viewer, handle_batch, "Several requests at once", "Batch", "Replies"},
+    Route{"POST", "/v1/wait", Role::viewer, handle_wait, "Wait until one of many watches fires", "Wait", "Fired"},
     Route{"GET", "/v1/check", Role::viewer, handle_gate, "The gate of a proxy: 204, or 412", "", "", gate_parameters},
     Route{"GET", "/v1/lock", Role::viewer, handle_lock, "One lock", "", "Lock", lock_parameters},
     Route{"GET", "/v1/locks", Role::viewer, handle_locks, "Locks by name", "", "Locks", locks_parameters},
     Route{"GET", "/v1/overrides", Role::viewer, handle_overrides, "Who asks for which lock", "", "Overrides"},
     Route{"GET", "/v1/history", Role::viewer, handle_history, "The audit log", "", "Events", history_parameters},
+    Route{"GET", "/v1/events", Role::viewer, handle_events,
+          "The events of all locks, as a stream (Accept: text/event-stream) or page by page", "", "EventPage",
+          events_parameters},
     Route{"GET", "/v1/store", Role::viewer, handle_store, "What the store is and promises", "", "Store",
           store_parameters},
     Route{"GET", "/v1/session", Role::viewer, handle_session, "Who the caller is", "", "Session"},

@@ -11,6 +11,8 @@
 namespace holdfast::server {
 
 class DaemonMetrics;
+class EventFeed;
+class WaitingRoom;
 
 /// What the handlers work with. Everything outlives every request.
 struct Services {
@@ -24,6 +26,8 @@ struct Services {
     ServerObserver& observer;
     DaemonMetrics& metrics;
     Log& log;
+    WaitingRoom& waiting;
+    EventFeed& events;
     bool is_stopping = false;
 };
 

@@ -41,6 +41,8 @@ void Client::hang_up() {
     socket_ = -1;
 }
 
+void Client::end_output() { shutdown(socket_, SHUT_WR); }
+
 void Client::send_raw(std::string_view bytes) {
     while (!bytes.empty()) {
         const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

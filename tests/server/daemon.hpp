@@ -50,6 +50,8 @@ public:
     /// Whether nothing came for so long.
     [[nodiscard]] bool is_silent_for(std::chrono::milliseconds time);
     void hang_up();
+    /// The daemon sees the end of what this client sends.
+    void end_output();
 
 private:
     [[nodiscard]] bool receive();

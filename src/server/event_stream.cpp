@@ -1,0 +1,188 @@
+#include "server/event_stream.hpp"
+
+#include "json/value.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace holdfast::server {
+namespace {
+
+using json::Object;
+using json::Value;
+using std::chrono::milliseconds;
+
+/// Proxies cut connections on which nothing moves, mostly after a minute.
+constexpr milliseconds heartbeat{15'000};
+constexpr milliseconds pause_after_failure{1'000};
+
+}  // namespace
+
+std::shared_ptr<const std::string> message(std::string_view kind, const std::optional<EventCursor>& cursor,
+                                           const Value& data) {
+    const std::string id = cursor ? fmt::format("id: {}\n", cursor->text) : "";
+    return std::make_shared<const std::string>(fmt::format("{}event: {}\ndata: {}\n\n", id, kind, data.written()));
+}
+
+EventStream::EventStream(EventFeed& feed, Services& services, ExchangePtr exchange, std::optional<EventCursor> since,
+                         std::string prefix)
+    : feed_(feed),
+      services_(services),
+      exchange_(std::move(exchange)),
+      since_(std::move(since)),
+      prefix_(std::move(prefix)) {}
+
+void EventStream::begin() {
+    HttpReply head{.content_type = "text/event-stream"};
+    // A proxy such as nginx would otherwise collect events before it passes them on.
+    head.headers = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}};
+    exchange_->begin_stream(std::move(head));
+    exchange_->on_gone([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->end();
+    });
+    beat();
+}
+
+void EventStream::beat() {
+    beat_ = services_.loop.after(heartbeat, [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self || self->state_ == State::is_over) return;
+        // What the caller may see can have become less meanwhile.
+        auto who = self->services_.authorizer.again(self->exchange_->who);
+        if (!who) return self->end();
+        self->exchange_->who = std::move(*who);
+        // With an id, so that a client whose events are rare does not resume far back.
+        if (self->state_ == State::is_live)
+            self->write(std::make_shared<const std::string>(fmt::format(": alive\nid: {}\n\n", self->cursor_.text)));
+        else
+            self->write(std::make_shared<const std::string>(": alive\n\n"));
+        if (self->state_ != State::is_over) self->beat();
+    });
+}
+
+void EventStream::feed_is_ready() {
+    if (state_ != State::waits_for_feed) return;
+    if (!since_) {
+        cursor_ = feed_.cursor();
+        return join(feed_.newest());
+    }
+    state_ = State::catches_up;
+    reader_ = std::make_shared<client::EventReader>(*since_);
+    read_page();
+}
+
+void EventStream::read_page() {
+    const std::uint64_t feed_is_at = feed_.newest();
+    const bool runs = services_.readers.run([self = shared_from_this(), feed_is_at, reader = reader_] {
+        const EventCursor before = reader->cursor();
+        auto events =
+            reader->next(self->services_.store, Deadline::in(self->services_.clock, self->services_.options.patience));
+        Result<FeedPage> page = events ? Result<FeedPage>(page_of(std::move(*events), before, reader->cursor()))
+                                       : Result<FeedPage>(std::unexpected(events.error()));
+        self->services_.loop.post(
+            [self, feed_is_at, page = std::move(page), is_at_end = reader->is_at_end()]() mutable {
+                self->took(std::move(page), feed_is_at, is_at_end);
+            });
+    });
+    if (!runs) took(fail(Errc::store_unavailable, ""), feed_is_at, false);
+}
+
+void EventStream::took(Result<FeedPage> page, std::uint64_t feed_was_at, bool is_at_end) {
+    if (state_ == State::is_over) return;
+    if (!page) {
+        // A cursor that this store does not know will never be understood.
+        if (page.error().code == Errc::usage) {
+            write(message("error", std::nullopt, Object().set("message", Value::text(page.error().message)).done()));
+            return end();
+        }
+        retry_ = services_.loop.after(pause_after_failure, [weak = weak_from_this()] {
+            if (const auto self = weak.lock(); self && self->state_ == State::catches_up) self->read_page();
+        });
+        return;
+    }
+    for (const FeedEvent& event : page->events) send(event);
+    cursor_ = page->cursor;
+    if (state_ == State::is_over) return;
+    if (is_at_end) return join(feed_was_at);
+    if (exchange_->unsent() == 0) return read_page();
+    // As fast as the client takes them.
+    exchange_->on_drained([weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self || self->state_ != State::catches_up) return;
+        self->exchange_->on_drained(nullptr);
+        self->read_page();
+    });
+}
+
+/// What this stream's last page could not show yet is in the pages that the feed has read since that was asked for.
+void EventStream::join(std::uint64_t feed_was_at) {
+    const auto pages = feed_.since(feed_was_at);
+    if (!pages) return read_page();
+    state_ = State::is_live;
+    reader_.reset();
+    joined_at_look_ = feed_.look_number();
+    for (const auto& page : *pages) {
+        for (const FeedEvent& event : page->events) send(event);
+        cursor_ = page->cursor;
+    }
+    write(message("ready", cursor_, Object().set("cursor", Value::text(cursor_.text)).done()));
+}
+
+void EventStream::take(const FeedPage& page) {
+    if (state_ != State::is_live) return;
+    for (const FeedEvent& event : page.events) send(event);
+    cursor_ = page.cursor;
+    // The feed has read everything that this stream read for itself.
+    if (page.is_at_end && page.asked > joined_at_look_) sent_.clear();
+}
+
+bool EventStream::is_visible(const LockName& name) const {
+    return name.text().starts_with(prefix_) && exchange_->who.role_for(name) >= Role::viewer;
+}
+
+void EventStream::send(const FeedEvent& each) {
+    const AuditEvent& event = each.event;
+    if (state_ == State::is_over || !is_visible(event.name)) return;
+    const auto known = sent_.find(event.name);
+    if (known != sent_.end()) {
+        // A store that was emptied or restored gives numbers again, with higher tokens.
+        const bool begins_again = event.seq <= known->second.seq && event.token > known->second.token;
+        if (event.seq <= known->second.seq && !begins_again) return;
+        if (!begins_again && event.seq > known->second.seq + 1) send_gap(each, event.seq - 1);
+    }
+    if (state_ == State::catches_up && event.kind == EventKind::pruned) {
+        const auto through = event.details.find("through");
+        if (through != event.details.end()) send_gap(each, std::stoull(through->second));
+    }
+    sent_.insert_or_assign(event.name, Last{event.seq, event.token});
+    write(each.text);
+}
+
+/// Events of this lock up to `through` are not kept any more. A client that has handled them misses nothing.
+void EventStream::send_gap(const FeedEvent& each, std::uint64_t through) {
+    write(message(
+        "gap", std::nullopt,
+        Object().set("name", Value::text(each.event.name.text())).set("through_seq", Value::number(through)).done()));
+}
+
+void EventStream::write(const std::shared_ptr<const std::string>& text) {
+    if (state_ == State::is_over) return;
+    const bool is_slow = state_ == State::is_live && exchange_->unsent() > services_.options.limits.event_bytes;
+    if (is_slow) {
+        services_.log.write("slow_reader", {{"peer", Value::text(exchange_->request.peer)}});
+        return end();
+    }
+    exchange_->write(text);
+}
+
+void EventStream::end() {
+    if (std::exchange(state_, State::is_over) == State::is_over) return;
+    const auto self = shared_from_this();
+    beat_.reset();
+    retry_.reset();
+    exchange_->end_stream();
+    feed_.close(self);
+}
+
+}  // namespace holdfast::server

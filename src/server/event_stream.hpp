@@ -1,0 +1,67 @@
+#pragma once
+
+#include "client/event_reader.hpp"
+#include "json/value.hpp"
+#include "server/events.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace holdfast::server {
+
+/// `id: …`, `event: …`, `data: …`. The id comes with the last message that it speaks of, and not before.
+[[nodiscard]] std::shared_ptr<const std::string> message(std::string_view kind,
+                                                         const std::optional<EventCursor>& cursor,
+                                                         const json::Value& data);
+
+/// Events with their texts and cursors.
+[[nodiscard]] FeedPage page_of(std::vector<AuditEvent> events, const EventCursor& before, const EventCursor& after);
+
+/// One client that follows the events. It reads older ones for itself until it has caught up with the feed, page by
+/// page, as fast as its client takes them; from then on it is given what the feed reads. A client that does not take
+/// that is dropped: it comes back with the id of the last event that it has.
+class EventStream : public std::enable_shared_from_this<EventStream> {
+public:
+    EventStream(EventFeed& feed, Services& services, ExchangePtr exchange, std::optional<EventCursor> since,
+                std::string prefix);
+
+    void begin();
+    /// The feed has begun to read: nothing that happens from now on is missing there.
+    void feed_is_ready();
+    void take(const FeedPage& page);
+    void end();
+
+private:
+    enum class State { waits_for_feed, catches_up, is_live, is_over };
+    struct Last {
+        std::uint64_t seq = 0;
+        FencingToken token{};
+    };
+
+    void read_page();
+    void took(Result<FeedPage> page, std::uint64_t feed_was_at, bool is_at_end);
+    void join(std::uint64_t feed_was_at);
+    void send(const FeedEvent& event);
+    void send_gap(const FeedEvent& event, std::uint64_t through);
+    void write(const std::shared_ptr<const std::string>& text);
+    void beat();
+    [[nodiscard]] bool is_visible(const LockName& name) const;
+
+    EventFeed& feed_;
+    Services& services_;
+    ExchangePtr exchange_;
+    std::optional<EventCursor> since_;
+    const std::string prefix_;
+    State state_ = State::waits_for_feed;
+    std::shared_ptr<client::EventReader> reader_{};  ///< While it catches up.
+    /// The newest event of each lock that was sent, as long as the feed can bring it again.
+    std::map<LockName, Last> sent_{};
+    std::uint64_t joined_at_look_ = 0;
+    EventCursor cursor_{};  ///< Everything before it was sent, or is not for this client.
+    Loop::Timer beat_{};
+    Loop::Timer retry_{};
+};
+
+}  // namespace holdfast::server

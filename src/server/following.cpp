@@ -1,0 +1,64 @@
+// GET /v1/events: a stream, or a page.
+#include "json/event.hpp"
+#include "server/events.hpp"
+#include "server/handlers.hpp"
+#include "server/query.hpp"
+
+#include <utility>
+
+namespace holdfast::server {
+namespace {
+
+constexpr std::uint64_t usual_page = 1'000;
+constexpr std::uint64_t longest_page = 10'000;
+
+/// Where to begin: what a browser sends when it comes back counts more than the address that it was given at first.
+/// Absent: at the end.
+std::optional<EventCursor> beginning(const HttpRequest& request) {
+    const auto last = request.header("last-event-id");
+    const auto since = last ? last : request.parameter("since");
+    if (since == "end") return std::nullopt;
+    return EventCursor{std::string(since.value_or(""))};
+}
+
+bool wants_stream(const HttpRequest& request) {
+    return request.header("accept").value_or("").find("text/event-stream") != std::string_view::npos;
+}
+
+Result<HttpReply> page(Store& store, Deadline deadline, const Identity& who, const std::optional<EventCursor>& since,
+                       std::string_view prefix, std::size_t limit) {
+    EventPage found;
+    if (!since) {
+        auto end = store.end_of_events(deadline);
+        if (!end) return std::unexpected(end.error());
+        found.next = std::move(*end);
+    } else {
+        auto read = store.events(*since, limit, deadline);
+        if (!read) return std::unexpected(read.error());
+        found = std::move(*read);
+    }
+    std::erase_if(found.events, [&](const AuditEvent& event) {
+        return !event.name.text().starts_with(prefix) || who.role_for(event.name) < Role::viewer;
+    });
+    HttpReply reply;
+    reply.body = json::event_page(found).done().written();
+    return reply;
+}
+
+}  // namespace
+
+void handle_events(Services& services, const ExchangePtr& exchange) {
+    auto since = beginning(exchange->request);
+    std::string prefix(exchange->request.parameter("prefix").value_or(""));
+    if (wants_stream(exchange->request) && exchange->request.method == "GET")
+        return services.events.open(exchange, std::move(since), std::move(prefix));
+    const auto limit = number_in(exchange->request, "limit", usual_page, longest_page);
+    if (!limit) return exchange->reply(reply_with(limit.error()));
+    answer_with(services, exchange,
+                [who = exchange->who, since = std::move(since), prefix = std::move(prefix),
+                 most = static_cast<std::size_t>(*limit)](Store& store, Deadline deadline) {
+                    return page(store, deadline, who, since, prefix, most);
+                });
+}
+
+}  // namespace holdfast::server
