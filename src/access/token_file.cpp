@@ -43,16 +43,6 @@ std::optional<std::string_view> bad_user(std::string_view user) {
     return std::nullopt;
 }
 
-std::string file_text(const std::vector<TokenEntry>& entries) {
-    std::string text = fmt::format("{{\"format\":{},\"tokens\":[", newest_format);
-    for (const TokenEntry& entry : entries) {
-        json::Object object = token_document(entry);
-        if (entry.hash) object.set("sha256", json::Value::text(to_hex(entry.hash->digest)));
-        text += (&entry == entries.data() ? "\n" : ",\n") + object.done().written();
-    }
-    return text + "\n]}\n";
-}
-
 Result<TokenEntry> read_entry(const json::Node& node, const std::string& where) {
     json::Fields in(node, where);
     TokenEntry entry{.id = in.text("id"), .user = in.text("user")};
@@ -76,26 +66,6 @@ Result<TokenEntry> read_entry(const json::Node& node, const std::string& where) 
     if (const auto bad = bad_user(entry.user)) in.refuse("user", *bad);
     if (in.error()) return std::unexpected(*in.error());
     return entry;
-}
-
-Result<std::vector<TokenEntry>> read_entries(std::string_view text) {
-    const auto document = json::parse(text, {.bytes = most_bytes});
-    if (!document) return std::unexpected(document.error());
-    json::Fields in(*document);
-    const std::uint64_t format = in.number("format");
-    if (!in.error() && format > newest_format)
-        return fail(Errc::format_unsupported, "it was written by a newer version of Holdfast");
-    std::vector<TokenEntry> entries;
-    for (const json::Node& item : in.array("tokens")) {
-        auto entry = read_entry(item, fmt::format("tokens[{}]", entries.size()));
-        if (!entry) return std::unexpected(entry.error());
-        if (std::ranges::find(entries, entry->id, &TokenEntry::id) != entries.end())
-            return fail(Errc::config, fmt::format("the id {} is there twice", entry->id));
-        entries.push_back(std::move(*entry));
-    }
-    in.refuse_others();
-    if (in.error()) return std::unexpected(*in.error());
-    return entries;
 }
 
 /// One change of the file, which nobody else changes meanwhile.
@@ -131,6 +101,36 @@ Result<std::vector<TokenEntry>> entries_to_change(const std::string& path) {
 
 }  // namespace
 
+std::string text_of_tokens(const std::vector<TokenEntry>& entries) {
+    std::string text = fmt::format("{{\"format\":{},\"tokens\":[", newest_format);
+    for (const TokenEntry& entry : entries) {
+        json::Object object = token_document(entry);
+        if (entry.hash) object.set("sha256", json::Value::text(to_hex(entry.hash->digest)));
+        text += (&entry == entries.data() ? "\n" : ",\n") + object.done().written();
+    }
+    return text + "\n]}\n";
+}
+
+Result<std::vector<TokenEntry>> parse_tokens(std::string_view text) {
+    const auto document = json::parse(text, {.bytes = most_bytes});
+    if (!document) return std::unexpected(document.error());
+    json::Fields in(*document);
+    const std::uint64_t format = in.number("format");
+    if (!in.error() && format > newest_format)
+        return fail(Errc::format_unsupported, "it was written by a newer version of Holdfast");
+    std::vector<TokenEntry> entries;
+    for (const json::Node& item : in.array("tokens")) {
+        auto entry = read_entry(item, fmt::format("tokens[{}]", entries.size()));
+        if (!entry) return std::unexpected(entry.error());
+        if (std::ranges::find(entries, entry->id, &TokenEntry::id) != entries.end())
+            return fail(Errc::config, fmt::format("the id {} is there twice", entry->id));
+        entries.push_back(std::move(*entry));
+    }
+    in.refuse_others();
+    if (in.error()) return std::unexpected(*in.error());
+    return entries;
+}
+
 ApiToken ApiToken::random() {
     std::array<std::uint8_t, id_digits / 2> id{};
     std::array<std::uint8_t, secret_digits / 2> secret{};
@@ -152,7 +152,7 @@ KeyHash ApiToken::hash() const { return {sha256({reinterpret_cast<const std::uin
 Result<ReadTokens> read_tokens(const std::string& path) {
     const auto file = base::read_private_file(path, most_bytes);
     if (!file) return std::unexpected(file.error());
-    auto entries = read_entries(file->text);
+    auto entries = parse_tokens(file->text);
     if (!entries)
         return fail(entries.error().code == Errc::format_unsupported ? Errc::format_unsupported : Errc::config,
                     fmt::format("the token file {} cannot be used: {}", printable(path), entries.error().message));
@@ -177,7 +177,7 @@ Result<CreatedToken> create_token(const std::string& path, const NewToken& wante
     if (!wanted.by_proxy) entry.hash = token.hash();
     if (wanted.lasts) entry.expires_at = entry.created_at + *wanted.lasts;
     entries->push_back(entry);
-    if (auto written = base::replace_private_file(path, file_text(*entries)); !written)
+    if (auto written = base::replace_private_file(path, text_of_tokens(*entries)); !written)
         return std::unexpected(written.error());
     return CreatedToken{std::move(entry), wanted.by_proxy ? "" : std::move(token.text)};
 }
@@ -192,7 +192,7 @@ Result<TokenEntry> revoke_token(const std::string& path, std::string_view id, co
         return fail(Errc::usage, "no token has this id; \"holdfast token list\" shows those that are there");
     TokenEntry gone = std::move(*found);
     read->entries.erase(found);
-    if (auto written = base::replace_private_file(path, file_text(read->entries)); !written)
+    if (auto written = base::replace_private_file(path, text_of_tokens(read->entries)); !written)
         return std::unexpected(written.error());
     return gone;
 }

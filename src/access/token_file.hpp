@@ -48,6 +48,10 @@ struct ReadTokens {
     base::FileVersion version{};
 };
 
+/// The content of the file, whole or not at all. Refused with `usage`, `config` or `format_unsupported`.
+[[nodiscard]] Result<std::vector<TokenEntry>> parse_tokens(std::string_view text);
+[[nodiscard]] std::string text_of_tokens(const std::vector<TokenEntry>& entries);
+
 /// Reads the whole file, or nothing of it. Refused with `store_unavailable` if there is none, `store_unsafe` if
 /// somebody else could have written it, and `config` if it is damaged.
 [[nodiscard]] Result<ReadTokens> read_tokens(const std::string& path);

@@ -152,14 +152,20 @@ void DaemonMetrics::applied(std::span<const Request> requests, const Result<std:
     metrics_.observe("holdfast_batch_size", static_cast<double>(requests.size()));
     metrics_.observe("holdfast_store_call_seconds", seconds(time));
     if (!replies) metrics_.add("holdfast_store_errors_total", 1, {{"code", row_of(replies.error().code).name}});
-    for (std::size_t i = 0; i < requests.size(); ++i)
-        count(requests[i], replies ? (*replies)[i] : Reply(std::unexpected(replies.error())));
-}
-
-void DaemonMetrics::count(const Request& request, const Reply& reply) {
-    metrics_.add("holdfast_requests_total", 1, {{"op", std::visit(Names{}, request)}, {"outcome", outcome_of(reply)}});
-    if (const auto* const acquire = std::get_if<Acquire>(&request))
-        metrics_.add("holdfast_acquires_total", 1, {{"outcome", acquire_outcome(*acquire, reply)}});
+    // A batch has many requests and few kinds of outcomes.
+    std::map<std::pair<std::string_view, std::string_view>, double> outcomes;
+    std::map<std::string_view, double> acquires;
+    const Reply failed = replies ? Reply(std::unexpected(Error{})) : Reply(std::unexpected(replies.error()));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const Reply& reply = replies ? (*replies)[i] : failed;
+        ++outcomes[{std::visit(Names{}, requests[i]), outcome_of(reply)}];
+        const auto* const acquire = std::get_if<Acquire>(&requests[i]);
+        if (acquire != nullptr) ++acquires[acquire_outcome(*acquire, reply)];
+    }
+    for (const auto& [kind, count] : outcomes)
+        metrics_.add("holdfast_requests_total", count, {{"op", kind.first}, {"outcome", kind.second}});
+    for (const auto& [outcome, count] : acquires)
+        metrics_.add("holdfast_acquires_total", count, {{"outcome", outcome}});
 }
 
 void DaemonMetrics::queued(std::size_t waiting) { metrics_.set("holdfast_queue_length", static_cast<double>(waiting)); }

@@ -78,7 +78,6 @@ private:
         std::map<LockName, Queue> queues{};
     };
 
-    void count(const Request& request, const Reply& reply);
     void see_hold(const AuditEvent& event);
     /// Whether the end of its lease was an event of its own, so that the steal is no second loss.
     [[nodiscard]] bool was_announced(const LockName& name);

@@ -46,14 +46,18 @@ std::string_view kind_of(const MetricRow& row) {
 
 }  // namespace
 
-const MetricRow& Metrics::row_of(std::string_view name) const {
-    const auto row = std::ranges::find(rows_, name, &MetricRow::name);
-    if (row == rows_.end()) std::abort();
-    return *row;
+Metrics::Metrics(std::span<const MetricRow> rows) : rows_(rows) {
+    for (const MetricRow& row : rows_) figures_[row.name].row = &row;
+}
+
+Metrics::Figure& Metrics::figure_of(std::string_view name) {
+    const auto figure = figures_.find(name);
+    if (figure == figures_.end()) std::abort();
+    return figure->second;
 }
 
 double* Metrics::value_of(std::string_view name, const std::string& labels) {
-    auto& values = figures_[row_of(name).name].values;
+    auto& values = figure_of(name).values;
     if (const auto found = values.find(labels); found != values.end()) return &found->second;
     if (values.size() >= most_series) {
         ++dropped_;
@@ -74,8 +78,9 @@ void Metrics::set(std::string_view name, double value, Labels labels) {
 
 void Metrics::observe(std::string_view name, double value, Labels labels) {
     const std::scoped_lock lock(mutex_);
-    const MetricRow& row = row_of(name);
-    auto& histograms = figures_[row.name].histograms;
+    Figure& figure = figure_of(name);
+    const MetricRow& row = *figure.row;
+    auto& histograms = figure.histograms;
     const std::string key = written(labels);
     if (!histograms.contains(key) && histograms.size() >= most_series) {
         ++dropped_;
@@ -90,7 +95,7 @@ void Metrics::observe(std::string_view name, double value, Labels labels) {
 
 void Metrics::replace(std::string_view name, std::string_view label, const Series& series) {
     const std::scoped_lock lock(mutex_);
-    auto& values = figures_[row_of(name).name].values;
+    auto& values = figure_of(name).values;
     values.clear();
     for (const auto& [text, value] : series) {
         if (values.size() >= most_series) {
@@ -105,17 +110,17 @@ std::string Metrics::text() const {
     const std::scoped_lock lock(mutex_);
     std::string out;
     for (const MetricRow& row : rows_) {
-        const auto figure = figures_.find(row.name);
+        const Figure& figure = figures_.at(row.name);
         const bool is_dropped = row.name == "holdfast_metrics_dropped_total";
-        if (figure == figures_.end() && !is_dropped) continue;
+        if (figure.values.empty() && figure.histograms.empty() && !is_dropped) continue;
         out += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", row.name, row.help, kind_of(row));
         if (is_dropped) {
             out += fmt::format("{} {}\n", row.name, number(dropped_));
             continue;
         }
-        for (const auto& [labels, value] : figure->second.values)
+        for (const auto& [labels, value] : figure.values)
             out += fmt::format("{}{} {}\n", row.name, in_braces(labels), number(value));
-        for (const auto& [labels, histogram] : figure->second.histograms) {
+        for (const auto& [labels, histogram] : figure.histograms) {
             std::uint64_t count = 0;
             for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
                 count += histogram.counts[i];

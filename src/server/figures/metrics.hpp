@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ public:
     static constexpr std::size_t most_series = 1000;
 
     /// `rows` must outlive it. Figures without labels begin at zero; those with labels appear when they are first used.
-    explicit Metrics(std::span<const MetricRow> rows) : rows_(rows) {}
+    explicit Metrics(std::span<const MetricRow> rows);
 
     void add(std::string_view name, double more = 1, Labels labels = {});
     void set(std::string_view name, double value, Labels labels = {});
@@ -51,17 +52,18 @@ private:
         double sum = 0;
     };
     struct Figure {
+        const MetricRow* row = nullptr;
         std::map<std::string, double> values{};  ///< By labels, as they are written.
         std::map<std::string, Histogram> histograms{};
     };
 
     [[nodiscard]] double* value_of(std::string_view name, const std::string& labels);
-    [[nodiscard]] const MetricRow& row_of(std::string_view name) const;
+    [[nodiscard]] Figure& figure_of(std::string_view name);
 
     const std::span<const MetricRow> rows_;
     mutable std::mutex mutex_;
     /// Guarded by mutex_.
-    std::map<std::string_view, Figure> figures_{};
+    std::unordered_map<std::string_view, Figure> figures_{};
     double dropped_ = 0;
 };
 
