@@ -1,6 +1,8 @@
 // What concerns a store as a whole: doctor, init, and the version that knows it.
 #include "cli/command.hpp"
 #include "cli/context.hpp"
+#include "cli/doctor_database.hpp"
+#include "cli/migrate.hpp"
 #include "guards/sql/fence.hpp"
 #include "holdfast/open.hpp"
 #include "json/fence.hpp"
@@ -20,7 +22,7 @@ constexpr Option strict{{"strict", Takes::nothing, "", "", From::environment},
                         '\0',
                         "",
                         "Fail with status 78 also if the grade is below A."};
-constexpr std::array doctor_options{strict};
+constexpr std::array doctor_options{strict, opt::database, opt::dir};
 
 std::string in_words(const StoreProperties& store) {
     return fmt::format(
@@ -32,10 +34,33 @@ std::string in_words(const StoreProperties& store) {
         store.largest_value ? fmt::format("a value has at most {} bytes", *store.largest_value) : "values of any size");
 }
 
+/// The store of the command. Where none is named, that of the locks of the database's migrations.
+Result<Store*> examined_store(Context& context, const std::string& database) {
+    if (database.empty() || !context.settings.uses_default_store()) return context.store();
+    const auto url = migrations::lock_store_of(database);
+    if (!url) return std::unexpected(url.error());
+    return context.use_store(*url);
+}
+
+/// What is found in the database that `--database` names, or in the store's own if something is guarded there.
+Result<std::vector<Finding>> look_at_database(const Context& context, const std::string& database) {
+    if (!database.empty()) {
+        if (!sql::is_sql_url(database)) return fail(Errc::usage, "--database is the URL of a SQL database");
+        return examine_database(context, database);
+    }
+    const auto url = context.settings.store_url();
+    const bool guarded = url && sql::is_sql_url(*url) && is_guarded(context, *url);
+    return guarded ? examine_database(context, *url) : std::vector<Finding>{};
+}
+
 Result<int> run_doctor(Context& context) {
-    const auto store = context.store();
+    const std::string database = context.settings.text(opt::database);
+    const auto store = examined_store(context, database);
     if (!store) return std::unexpected(store.error());
-    const auto findings = (*store)->examine(context.soon());
+    auto findings = (*store)->examine(context.soon());
+    const auto more = look_at_database(context, database);
+    if (!more) return std::unexpected(more.error());
+    findings.insert(findings.end(), more->begin(), more->end());
     const StoreInfo info = (*store)->info();
     Output& out = context.out;
     if (out.style().json) {
@@ -150,7 +175,8 @@ constinit const Command doctor_command{
     "Looks at everything that the store's promise depends on and shows its grade. A: a grant survives a crash and a "
     "failover "
     "of the store. B: a crash of processes only. C: a grant can be lost in normal operation. Ends with status 78 if "
-    "any check fails. Changes nothing.",
+    "any check fails. Changes nothing.\n\nOf a SQL database that is fenced or migrated, the store's own or that of "
+    "--database, it also says what is protected, what is not covered, and whether a migration stopped half way.",
     {},
     doctor_options,
     run_doctor};
