@@ -76,6 +76,11 @@ struct ConnectionFailure {
     [[nodiscard]] bool is_unknown_database() const { return sqlstates.contains("3D000"); }
 };
 
+bool is_copy(const PGresult* result) {
+    const ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const Address& address, const base::CallBudget& budget) {
@@ -196,6 +201,17 @@ bool Connection::take_answer(const Awaited& awaited, Trip& trip, const base::Cal
         if (trip.fault->fatal) usable_ = false;
         if (trip.fault->session_was_replaced()) pooled_ = true;
         if (!usable_) return false;
+    }
+    if (is_copy(result)) {
+        // The server waits for rows that nobody sends, or sends rows that nobody reads. Without the session nothing of
+        // the transaction is left.
+        usable_ = false;
+        if (!trip.fault)
+            trip.fault = Fault{.at = awaited.at,
+                               .sqlstate = "0A000",
+                               .message = "COPY FROM STDIN and TO STDOUT have no input and output here",
+                               .fatal = true};
+        return false;
     }
     if (!trip.fault && awaited.kept) prepared_.insert(*awaited.kept);
     if (!trip.fault && !awaited.kept) trip.answers.push_back(std::move(rows));

@@ -20,7 +20,8 @@ std::string percent_encoded(std::string_view text) {
     std::string encoded;
     for (const char letter : text) {
         const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                           (letter >= '0' && letter <= '9') || letter == '_' || letter == '-';
+                           (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' || letter == '/' ||
+                           letter == '.';
         encoded += plain ? std::string(1, letter) : fmt::format("%{:02x}", static_cast<unsigned char>(letter));
     }
     return encoded;
@@ -31,15 +32,17 @@ std::string percent_encoded(std::string_view text) {
 constexpr auto leave_schema_of_locks = R"(
 SELECT pg_catalog.set_config('search_path', (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s), ',')
     FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s WHERE s <> 'holdfast'), false)
-WHERE pg_catalog.current_schema() = 'holdfast' AND pg_catalog.to_regclass('holdfast.locks') IS NOT NULL AND
+WHERE pg_catalog.current_schema() = 'holdfast' AND EXISTS
+    (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'holdfast' AND c.relname = 'locks') AND
     pg_catalog.array_length(pg_catalog.current_schemas(false), 1) > 1)";
 
 constexpr auto begin_in_schema = "SELECT pg_catalog.set_config('search_path', pg_catalog.quote_ident($1), false)";
 
 constexpr auto postgres_schemas = R"(
-SELECT nspname::text FROM pg_catalog.pg_namespace
+SELECT nspname::text FROM pg_catalog.pg_namespace AS n
 WHERE nspname LIKE $1 AND nspname NOT LIKE 'pg\_%' AND nspname <> 'information_schema' AND
-    NOT (nspname = 'holdfast' AND pg_catalog.to_regclass('holdfast.locks') IS NOT NULL)
+    NOT (nspname = 'holdfast' AND EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.relnamespace = n.oid AND c.relname = 'locks'))
 ORDER BY nspname)";
 constexpr auto mysql_schemas = R"(
 SELECT schema_name FROM information_schema.schemata

@@ -284,6 +284,31 @@ bool is_transaction_command(std::string_view statement, Dialect dialect) {
     return tokens.begins_with({"END"});
 }
 
+bool changes_our_tables(std::string_view statement, Dialect dialect) {
+    constexpr std::array ours{"holdfast_migrations", "holdfast_fence", "holdfast_identity", "holdfast_objects",
+                              "holdfast_locks",      "holdfast_queue", "holdfast_audit",    "holdfast_meta"};
+    const Tokens tokens(statement, dialect);
+    const bool is_hint = tokens.size() > 0 && tokens[0].kind == Token::Kind::hint;
+    if (!is_hint && !tokens.begins_with({"DROP|ALTER|TRUNCATE|RENAME|INSERT|UPDATE|DELETE|REPLACE|MERGE|LOCK"}))
+        return false;
+    // What rows are made of, or are chosen by, is only read.
+    const bool changes_rows = tokens.begins_with({"INSERT|UPDATE|DELETE|REPLACE|MERGE"});
+    for (std::size_t at = 0; at < tokens.size(); ++at) {
+        const Token::Kind kind = tokens[at].kind;
+        if (changes_rows && tokens[at].is_any({"SELECT", "WITH", "VALUES", "SET", "WHERE", "USING"})) return false;
+        if (kind != Token::Kind::word && kind != Token::Kind::name && kind != Token::Kind::hint) continue;
+        std::string name;
+        for (const char letter : tokens[at].text)
+            if (letter != '"' && letter != '`' && letter != '[' && letter != ']')
+                name += letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+        const bool found = std::ranges::any_of(ours, [&](std::string_view each) {
+            return kind == Token::Kind::hint ? name.find(each) != std::string::npos : name == each;
+        });
+        if (found) return true;
+    }
+    return false;
+}
+
 bool commits_by_itself(std::string_view statement, Dialect dialect) {
     if (dialect != Dialect::mysql) return false;
     const Tokens tokens(statement, dialect);

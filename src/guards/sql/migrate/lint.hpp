@@ -34,6 +34,9 @@ struct LintRule {
 /// row of the ledger.
 [[nodiscard]] bool is_transaction_command(std::string_view statement, Dialect dialect);
 
+/// Whether it changes or drops a table that Holdfast keeps in the database: nobody but Holdfast may.
+[[nodiscard]] bool changes_our_tables(std::string_view statement, Dialect dialect);
+
 /// Whether MySQL commits before and after it.
 [[nodiscard]] bool commits_by_itself(std::string_view statement, Dialect dialect);
 

@@ -67,10 +67,13 @@ Result<Script> Script::of(const MigrationFile& file, const Placeholders& values,
     if (!filled) return std::unexpected(filled.error());
     auto statements = split(*filled, dialect);
     if (!statements) return refuse(statements.error().line, statements.error().message);
-    for (const Statement& statement : *statements)
+    for (const Statement& statement : *statements) {
         if (is_transaction_command(statement.text, dialect))
             return refuse(statement.line,
                           "a file has a transaction of its own, which also holds its row of the ledger; take this out");
+        if (changes_our_tables(statement.text, dialect))
+            return refuse(statement.line, "this changes a table of Holdfast itself, and nobody else may");
+    }
     return Script{&file, *std::move(statements)};
 }
 
