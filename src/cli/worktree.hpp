@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/context.hpp"
+#include "guards/worktree/diff.hpp"
 #include "guards/worktree/repository.hpp"
 
 #include <string>
@@ -28,6 +29,8 @@ inline constexpr Option worktree{{"worktree", Takes::one, "", "", From::environm
 [[nodiscard]] std::string shown(const trees::WorktreeRow& row);
 /// Where its folder is.
 [[nodiscard]] std::string path_of(const trees::Repository& repository, const std::string& worktree_id);
+/// One line of a comparison: `M etc/site.conf`.
+[[nodiscard]] std::string line_of(const trees::Difference& difference);
 /// How a worktree's mode is shown in tables.
 [[nodiscard]] std::string mode_words(bool is_shared);
 

@@ -74,6 +74,16 @@ Object descriptor_fields(const SnapshotDescriptor& descriptor, Object object) {
     return object;
 }
 
+std::string_view name_of(RestoreIntent::State state) {
+    switch (state) {
+        case RestoreIntent::State::copying: return "copying";
+        case RestoreIntent::State::exchanging: return "exchanging";
+        case RestoreIntent::State::settled: return "settled";
+        case RestoreIntent::State::finished: return "finished";
+    }
+    return "";
+}
+
 Object event_fields(const WorktreeEvent& event) {
     return Object()
         .set("seq", Value::number(event.seq))
@@ -232,6 +242,50 @@ Result<SnapshotIntent> read_snapshot_intent(const Node& node) {
     read.snapshot_id = fields.text("snapshot_id");
     read.worktree_id = fields.text("worktree_id");
     read.parent_id = fields.text_or_empty("parent_id");
+    read.started_at = fields.time("started_at");
+    read.holder_id = fields.text_or_empty("holder_id");
+    read.token = fields.number_if("token").value_or(0);
+    read.lock_id = fields.text_or_empty("lock_id");
+    if (fields.error()) return std::unexpected(*fields.error());
+    return read;
+}
+
+Object restore_intent(const RestoreIntent& intent) {
+    return formatted()
+        .set("restore_id", Value::text(intent.restore_id))
+        .set("worktree_id", Value::text(intent.worktree_id))
+        .set("snapshot_id", Value::text(intent.snapshot_id))
+        .set("path", Value::text_or_null(intent.path))
+        .set("top", Value::text_or_null(intent.top))
+        .set("in_place", Value::boolean(intent.is_in_place))
+        .set("state", Value::text(name_of(intent.state)))
+        .set("device", Value::number(intent.device))
+        .set("inode", Value::number(intent.inode))
+        .set("undo_id", Value::text_or_null(intent.undo_id))
+        .set("started_at", Value::time(intent.started_at))
+        .set("holder_id", Value::text_or_null(intent.holder_id))
+        .set("token", intent.lock_id.empty() ? Value() : Value::number(intent.token))
+        .set("lock_id", Value::text_or_null(intent.lock_id));
+}
+
+Result<RestoreIntent> read_restore_intent(const Node& node) {
+    Fields fields(node);
+    if (auto known = expect_format(fields); !known) return std::unexpected(known.error());
+    RestoreIntent read;
+    read.restore_id = fields.text("restore_id");
+    read.worktree_id = fields.text("worktree_id");
+    read.snapshot_id = fields.text("snapshot_id");
+    read.path = fields.text_or_empty("path");
+    read.top = fields.text_or_empty("top");
+    read.is_in_place = fields.is_true("in_place");
+    const std::string state = fields.text("state");
+    using enum RestoreIntent::State;
+    for (const auto known : {copying, exchanging, settled, finished})
+        if (name_of(known) == state) read.state = known;
+    if (name_of(read.state) != state) fields.refuse("state", "is none that a restore can be in");
+    read.device = fields.number("device");
+    read.inode = fields.number("inode");
+    read.undo_id = fields.text_or_empty("undo_id");
     read.started_at = fields.time("started_at");
     read.holder_id = fields.text_or_empty("holder_id");
     read.token = fields.number_if("token").value_or(0);

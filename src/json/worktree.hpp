@@ -100,6 +100,29 @@ struct SnapshotIntent {
 [[nodiscard]] Object snapshot_intent(const SnapshotIntent& intent);
 [[nodiscard]] Result<SnapshotIntent> read_snapshot_intent(const Node& node);
 
+/// `intents/restore-<id>.json`: that a restore was begun, and how far it got.
+struct RestoreIntent {
+    /// `copying`: nothing has changed yet. `exchanging`: from now on the new tree may be in place. `settled`: it is,
+    /// and the old tree is still whole. `finished`: the old tree may be removed.
+    enum class State { copying, exchanging, settled, finished };
+    std::string restore_id{};
+    std::string worktree_id{};
+    std::string snapshot_id{};
+    std::string path{};        ///< In the worktree; empty for all of it.
+    std::string top{};         ///< What is exchanged: `path`, or a missing folder on the way to it.
+    bool is_in_place = false;  ///< Else the worktree is a new one.
+    State state = State::copying;
+    std::uint64_t device = 0;  ///< Of the top of the new tree, so that it is known wherever it is.
+    std::uint64_t inode = 0;
+    std::string undo_id{};  ///< The snapshot that was taken before.
+    Instant started_at{};
+    std::string holder_id{};
+    std::uint64_t token = 0;
+    std::string lock_id{};
+};
+[[nodiscard]] Object restore_intent(const RestoreIntent& intent);
+[[nodiscard]] Result<RestoreIntent> read_restore_intent(const Node& node);
+
 /// `.READY`: written last, after everything that it names is on the disk.
 struct SnapshotReady {
     std::string snapshot_id{};

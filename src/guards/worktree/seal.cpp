@@ -1,5 +1,7 @@
 #include "guards/worktree/seal.hpp"
 
+#include "guards/worktree/restore.hpp"
+
 #include <fmt/format.h>
 
 namespace holdfast::guards::worktree {
@@ -34,6 +36,8 @@ Result<void> seal(const Repository& repository, const std::string& worktree_id, 
                   Deadline deadline) {
     const auto guard = repository.guard(deadline);
     if (!guard) return std::unexpected(guard.error());
+    // A new holder never sees a tree whose exchange was begun and not finished.
+    if (auto recovered = recover_restores(repository, *guard); !recovered) return std::unexpected(recovered.error());
     auto registry = repository.registry();
     if (!registry) return std::unexpected(registry.error());
     WorktreeRow* row = find_row(*registry, worktree_id);

@@ -142,6 +142,7 @@ Result<void> Walker::enter(Found& found, base::Fd fd) {
             if (!left_out) error = left_out.error();
             if (left_out.value_or(true)) {
                 found.entry.hides_others = true;
+                found.left_out.push_back(name);
                 ++excluded_;
                 return;
             }
@@ -201,6 +202,7 @@ Result<std::optional<Found>> Walker::next() {
         struct stat facts{};
         if (!fd || fstat(fd.get(), &facts) != 0) return std::unexpected(cannot(errno, "open", ""));
         found.entry = entry_of(facts);
+        found.entry.path = options_.at;
         device_ = facts.st_dev;
         if (auto entered = enter(found, std::move(fd)); !entered) return std::unexpected(entered.error());
         return found;

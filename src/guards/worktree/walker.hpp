@@ -26,6 +26,7 @@ struct Found {
     std::shared_ptr<const OpenFolder> folder{};  ///< In which it is; absent for the root.
     std::string name{};                          ///< In that folder.
     std::shared_ptr<const OpenFolder> opened{};  ///< Of a folder: itself.
+    std::vector<std::string> left_out{};         ///< Of a folder: the names in it that the exclusion list left out.
 };
 
 struct WalkOptions {
@@ -33,6 +34,7 @@ struct WalkOptions {
     std::stop_token stop{};
     /// What vanished between two looks is passed over; without this it is `consistency_unavailable`.
     bool may_move = false;
+    std::string at{};  ///< The path of the root in its worktree: all paths begin with it.
 };
 
 class Walker {
