@@ -127,10 +127,10 @@ test-long: ## Run the process tests longer, from a random seed: SCALE=10 SEED=..
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --label-regex '^process$$' --timeout 86400
 
-migrate-long: ## Migrations of two processes at once, and killed at random points: SCALE=100 SEED=...
+migrate-long: ## Migrations of two processes at once, killed at random points, and of 200 schemas: SCALE=100 SEED=...
 	@scripts/install-packages.sh build test
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
-	@cmake --build build
+	@cmake --build build --target migrate_test keeper
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^migrate_test$$' --timeout 86400
 

@@ -275,6 +275,9 @@ Result<std::vector<Target>> targets_of(const Context& context) {
     if (!urls) return std::unexpected(urls.error());
     if (context.settings.given(opt::schemas_like) && context.settings.given(opt::schema))
         return fail(Errc::usage, "--schema and --schemas-like cannot both be meant");
+    // A variable that a script left unset must not lead into the usual schema.
+    if (context.settings.given(opt::schema) && context.settings.text(opt::schema).empty())
+        return fail(Errc::usage, "--schema needs a name");
     std::vector<Target> targets;
     for (const std::string& url : *urls)
         for (Target& target : targets_in(context, url))

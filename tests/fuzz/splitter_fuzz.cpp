@@ -33,6 +33,7 @@ void run(Bytes bytes) {
         if (has_delimiters) continue;
         require(again && again->size() == 1 && again->front().text == statement.text, "a statement is cut again");
         static_cast<void>(guards::migrate::is_transaction_command(statement.text, dialect));
+        static_cast<void>(guards::migrate::changes_our_tables(statement.text, dialect));
     }
     guards::migrate::MigrationFile file;
     file.text = script;

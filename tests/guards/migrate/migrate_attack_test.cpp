@@ -1,9 +1,12 @@
 // `holdfast migrate` in the hands of somebody who does what no manual says: files that reach for Holdfast's own tables,
 // databases by other names, users with hardly any rights, statements that wait for input.
+#include "base/fd.hpp"
 #include "guards/migrate/migrate_fixture.hpp"
 #include "support/servers/kinds.hpp"
 
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace holdfast::tests {
@@ -118,6 +121,28 @@ TEST_P(MigrateAttack, AStatementThatWantsInputFailsAndHangsNothing) {
     const Ended after = up();
     EXPECT_EQ(after.status, 0) << after.err;
     EXPECT_EQ(ask("SELECT COUNT(*) FROM log"), "1");
+}
+
+TEST_P(MigrateAttack, TheLeaseIsRenewedWhileAPersonThinks) {
+    // The person is the same everywhere.
+    if (!is(SqlDialect::sqlite)) return;
+    two_files();
+    const auto answers = box_.work / "answers";
+    ASSERT_EQ(mkfifo(answers.c_str(), 0600), 0);
+    const base::Fd answer(open(answers.c_str(), O_RDWR | O_CLOEXEC));
+    Running asking = box_.start_program(
+        {"/bin/sh", "-c", "exec script -qec \"$0 migrate up --lock m/think --ttl 10s\" /dev/null <answers",
+         box_.program},
+        environment());
+    const auto was_renewed = [&] {
+        return box_.run({"history", "m/think", "-s", lock_store()}).out.find("renewed") != std::string::npos;
+    };
+    ASSERT_TRUE(eventually(was_renewed)) << asking.out() << asking.err();
+    EXPECT_THAT(asking.out(), HasSubstr("run 2 files"));
+    EXPECT_THAT(ask("SELECT COUNT(*) FROM users"), HasSubstr("error")) << "nobody has answered";
+    ASSERT_EQ(write(answer.get(), "y\n", 2), 2);
+    EXPECT_EQ(asking.wait().status, 0);
+    EXPECT_EQ(ask("SELECT COUNT(*) FROM users"), "1");
 }
 
 TEST_P(MigrateAttack, DoctorSaysHowFenceAndMigrationsStand) {

@@ -1,5 +1,7 @@
 // `holdfast migrate` on several databases and schemas at once: what fails stops nothing else, and is named.
 #include "guards/migrate/migrate_fixture.hpp"
+#include "support/postgres_by_hand.hpp"
+#include "support/servers/kinds.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -100,6 +102,21 @@ TEST_P(MigrateMany, OneSchemaIsReachedByItsName) {
     EXPECT_THAT(absent.out, HasSubstr(tenant(0) + "_absent"));
 }
 
+TEST_P(MigrateMany, NamesThatNeedQuotesAreNamesLikeOthers) {
+    make_tenants(1);
+    one_file();
+    const std::string odd = tenant(0) + " %-\"Odd";
+    const std::string quoted = is(SqlDialect::postgres) ? "\"" + tenant(0) + " %-\"\"Odd\"" : "`" + odd + "`";
+    ASSERT_EQ(ask((is(SqlDialect::postgres) ? "CREATE SCHEMA " : "CREATE DATABASE ") + quoted), "");
+    const Ended both = up_all({"--json"});
+    EXPECT_EQ(both.status, 0) << both.out;
+    EXPECT_EQ(both.json().number("/done"), 2) << both.out;
+    EXPECT_EQ(ask("SELECT COUNT(*) FROM " + quoted + ".users"), "0");
+    EXPECT_EQ(up({"--schema", odd}).status, 0);
+    static_cast<void>(ask((is(SqlDialect::postgres) ? "DROP SCHEMA " : "DROP DATABASE ") + quoted +
+                          (is(SqlDialect::postgres) ? " CASCADE" : "")));
+}
+
 TEST_P(MigrateMany, WhoWaitsForOneOfManyIsToldWhoHasIt) {
     make_tenants(2);
     one_file();
@@ -182,6 +199,7 @@ TEST_F(MigrateFiles, WhatCannotBeMeantIsRefused) {
     refuses({"--schemas-like", "a%", "--schema", "a"}, "cannot both be meant");
     refuses({"--schemas-like", "a%"}, "no schemas");
     refuses({"--schema", "a"}, "no schemas");
+    refuses({"--schema="}, "--schema needs a name");
     EXPECT_EQ(up({"--database", "sqlite:a.db", "--database", "sqlite:b.db", "--lock", "one"}).status, 0)
         << "one after the other";
 }
@@ -201,6 +219,20 @@ TEST_F(MigrateFiles, AnEndThatIsAskedForEndsWhatRunsAndBeginsNothingElse) {
     EXPECT_EQ(ended.json().text("/targets/0/status"), "failed") << ended.out;
     EXPECT_EQ(ended.json().text("/targets/1/status"), "not_started");
     EXPECT_FALSE(std::filesystem::exists(box_.work / "b.db"));
+}
+
+/// A session of a pooler is anybody's next: the schema that was chosen would be a stranger's, and ours another one.
+TEST(MigrateBehindAPooler, NoSchemaIsChosen) {
+    const auto server = start_postgres_server({});
+    const auto pooler = start_pgbouncer(*server);
+    cli_test::Sandbox box;
+    box.write(box.work / "migrations" / "0001_users.sql", "CREATE TABLE users (id INT PRIMARY KEY);");
+    const Ended refused =
+        box.run({"migrate", "up", "--yes", "--json", "--database", postgres_url(pooler->port()), "--schema", "public"});
+    EXPECT_EQ(refused.code(), "E_STORE_UNSAFE") << refused.out;
+    const Ended direct =
+        box.run({"migrate", "up", "--yes", "--json", "--database", postgres_url(server->port()), "--schema", "public"});
+    EXPECT_EQ(direct.status, 0) << direct.out;
 }
 
 }  // namespace
