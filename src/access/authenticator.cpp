@@ -146,6 +146,8 @@ Result<Identity> Authenticator::by_token(std::string_view token) {
     return fail(Errc::usage, "this daemon has no API tokens: nobody needs to sign in");
 }
 
+std::uint64_t Authenticator::changes() { return book_ ? book_->changes() : 0; }
+
 std::optional<Error> Authenticator::problem() { return book_ ? book_->problem() : std::nullopt; }
 
 std::string_view Authenticator::cookie_name() const {

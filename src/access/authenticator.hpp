@@ -3,6 +3,7 @@
 #include "access/network.hpp"
 #include "access/token_book.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,9 @@ public:
     [[nodiscard]] Result<Identity> again(const Identity& caller);
     /// The user of a token, to sign in.
     [[nodiscard]] Result<Identity> by_token(std::string_view token);
+
+    /// Rises when callers have other rights than before. One that is over by its time does not count.
+    [[nodiscard]] std::uint64_t changes();
 
     [[nodiscard]] bool is_open() const { return !book_; }
     /// In lower case; empty if no proxy is trusted.

@@ -67,17 +67,25 @@ std::optional<Error> TokenBook::problem() {
     return problem_;
 }
 
+std::uint64_t TokenBook::changes() {
+    const std::scoped_lock lock(mutex_);
+    read_if_changed();
+    return changes_;
+}
+
 void TokenBook::read_if_changed() {
     const auto version = base::version_of(path_);
     const bool is_same = version && *version && version_ && **version == *version_;
     if (is_same && !may_change_unseen_) return;
     auto read = read_tokens(path_);
     if (!read) {
+        if (!entries_.empty()) ++changes_;
         entries_.clear();
         version_.reset();
         problem_ = read.error();
         return;
     }
+    if (entries_ != read->entries) ++changes_;
     entries_ = std::move(read->entries);
     version_ = read->version;
     problem_.reset();

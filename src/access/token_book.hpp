@@ -2,6 +2,7 @@
 
 #include "access/token_file.hpp"
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ public:
     /// more.
     [[nodiscard]] Result<Identity> again(const Identity& caller);
 
+    /// Rises when the file has given other rights than before.
+    [[nodiscard]] std::uint64_t changes();
+
     /// Why nobody is let in.
     [[nodiscard]] std::optional<Error> problem();
 
@@ -39,6 +43,7 @@ private:
     std::optional<base::FileVersion> version_{};  ///< Of `entries_`.
     bool may_change_unseen_ = true;               ///< The file was young when it was read.
     std::optional<Error> problem_{};
+    std::uint64_t changes_ = 0;
 };
 
 }  // namespace holdfast::access

@@ -48,10 +48,9 @@ void EventStream::beat() {
     beat_ = services_.loop.after(heartbeat, [weak = weak_from_this()] {
         const auto self = weak.lock();
         if (!self || self->state_ == State::is_over) return;
-        // What the caller may see can have become less meanwhile.
-        auto who = self->services_.authorizer.again(self->exchange_->who);
-        if (!who) return self->end();
-        self->exchange_->who = std::move(*who);
+        // By its time a token ends without a change of the file.
+        self->check_rights();
+        if (self->state_ == State::is_over) return;
         // With an id, so that a client whose events are rare does not resume far back.
         if (self->state_ == State::is_live)
             self->write(std::make_shared<const std::string>(fmt::format(": alive\nid: {}\n\n", self->cursor_.text)));
@@ -174,6 +173,13 @@ void EventStream::write(const std::shared_ptr<const std::string>& text) {
         return end();
     }
     exchange_->write(text);
+}
+
+void EventStream::check_rights() {
+    if (state_ == State::is_over) return;
+    auto who = services_.authorizer.again(exchange_->who);
+    if (!who) return end();
+    exchange_->who = std::move(*who);
 }
 
 void EventStream::end() {

@@ -31,6 +31,8 @@ public:
     /// The feed has begun to read: nothing that happens from now on is missing there.
     void feed_is_ready();
     void take(const FeedPage& page);
+    /// Ends it if its caller would not be let in any more.
+    void check_rights();
     void end();
 
 private:

@@ -105,8 +105,17 @@ void EventFeed::look() {
     if (!runs) looked(fail(Errc::store_unavailable, "too many requests wait for the store"));
 }
 
+void EventFeed::check_rights() {
+    const std::uint64_t seen = services_.authorizer.door().changes();
+    if (seen == rights_seen_) return;
+    rights_seen_ = seen;
+    const auto all = streams_;
+    for (const auto& stream : all) stream->check_rights();
+}
+
 void EventFeed::looked(Result<FeedPage> page) {
     is_looking_ = false;
+    check_rights();
     if (streams_.empty()) {
         // Who comes next begins at the end of what there is then.
         reader_.reset();

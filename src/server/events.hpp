@@ -57,9 +57,12 @@ private:
     void look();
     void looked(Result<FeedPage> page);
     void plan(std::chrono::milliseconds time);
+    /// A token that was revoked ends the streams of its owner, before they are sent anything more.
+    void check_rights();
 
     Services& services_;
     std::set<std::shared_ptr<EventStream>> streams_{};
+    std::uint64_t rights_seen_ = 0;                  ///< Of what the streams' callers may see.
     std::shared_ptr<client::EventReader> reader_{};  ///< Used by one job at a time.
     std::deque<std::shared_ptr<const FeedPage>> pages_{};
     std::size_t remembered_ = 0;  ///< Events in `pages_`.

@@ -43,19 +43,21 @@ public:
 private:
     void ask() {
         wake();
-        // A token can be revoked while its owner waits.
-        const auto who = services_.authorizer.again(exchange_->who);
-        const auto allowed = who ? permit(*who, turn_.request()) : std::unexpected(who.error());
-        if (!allowed) {
-            refusal_ = allowed.error();
-            return withdraw();
-        }
+        if (!is_still_allowed()) return withdraw();
         const bool taken = services_.batcher.submit(
             turn_.ask(), turn_.time_to_ask(), [self = shared_from_this()](const Applied& applied) {
                 self->info_ = applied.store;
                 self->answered(self->turn_.answered(applied.replies, applied.sent_at));
             });
         if (!taken) answered(fail(Errc::store_unavailable, "too many requests wait for the store"));
+    }
+
+    /// A token can be revoked while its owner waits.
+    [[nodiscard]] bool is_still_allowed() {
+        const auto who = services_.authorizer.again(exchange_->who);
+        const auto allowed = who ? permit(*who, turn_.request()) : std::unexpected(who.error());
+        if (!allowed) refusal_ = allowed.error();
+        return allowed.has_value();
     }
 
     void answered(Result<client::Granted> granted) {
@@ -110,6 +112,8 @@ private:
     /// The lease lasts as long as the place in the queue would have, until it is renewed.
     void extend() {
         wake();
+        // The lock was handed on already. It is given back.
+        if (!is_still_allowed()) return withdraw();
         const bool taken = services_.batcher.submit(
             {turn_.extension()}, turn_.time_to_ask(), [self = shared_from_this()](const Applied& applied) {
                 self->info_ = applied.store;

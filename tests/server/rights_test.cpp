@@ -1,11 +1,13 @@
 // Who may do what through a real daemon: every endpoint with every role and area, and what somebody tries who may not.
+#include "json/parse.hpp"
 #include "server/guarded.hpp"
+#include "server/stream.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <algorithm>
 #include <sys/stat.h>
 
 namespace holdfast::server_test {
@@ -52,12 +54,14 @@ std::vector<Cell> cells() {
         {"POST", "/v1/batch", R"({"requests":[{"op":"prune","name":"{}","through":1}]})", 2},
         {"POST", "/v1/batch", R"({"requests":[{"op":"repair","name":"{}"}]})", 2},
         {"POST", "/v1/batch", R"({"requests":[{"op":"check","name":"{}","token":1}]})", 0},
+        {"POST", "/v1/wait", R"({"watches":[{"name":"{}"}],"timeout_ms":0})", 0},
         {"GET", "/v1/check?name={}&token=1", "", 0},
         {"GET", "/v1/lock?name={}", "", 0},
         {"GET", "/v1/history?name={}", "", 0},
         {"GET", "/v1/locks", "", 0, false},
         {"GET", "/v1/history", "", 0, false},
         {"GET", "/v1/overrides", "", 0, false},
+        {"GET", "/v1/events?since=end", "", 0, false},
         {"GET", "/v1/store", "", 0, false},
         {"GET", "/v1/session", "", 0, false},
         {"GET", "/metrics", "", 0, false, true},
@@ -93,6 +97,30 @@ TEST(Rights, EveryEndpointWithEveryRoleAndArea) {
             }
         }
     }
+}
+
+TEST(Rights, NoEndpointIsLeftOut) {
+    const Daemon daemon;
+    const auto document = json::parse(daemon.get("/openapi.json").body);
+    ASSERT_TRUE(document);
+    const auto& all = *document->object();
+    const auto paths = std::ranges::find(all, "paths", &json::Member::key);
+    std::size_t guarded = 0;
+    for (const auto& [path, operations] : *paths->node.object())
+        for (const auto& [method, operation] : *operations.object()) {
+            // An operation for everybody says so; the others need what the document demands of all.
+            const auto& fields = *operation.object();
+            if (std::ranges::find(fields, "security", &json::Member::key) != fields.end()) continue;
+            ++guarded;
+            const bool is_post = method == "post";
+            EXPECT_TRUE(std::ranges::any_of(cells(),
+                                            [&](const Cell& cell) {
+                                                return (cell.method == "POST") == is_post &&
+                                                       cell.target.substr(0, cell.target.find('?')) == path;
+                                            }))
+                << method << ' ' << path << " has no row in the table of this file";
+        }
+    EXPECT_GT(guarded, 20U);
 }
 
 TEST(Rights, WithoutAProofNothingIsAnsweredButWhatIsForEverybody) {
@@ -156,6 +184,57 @@ TEST(Rights, TheAuditLogHasWhoAndFromWhereWhateverTheCallerSays) {
     const Document events = guarded.get(root, "/v1/history?name=a").json();
     EXPECT_EQ(events.text("/events/0/user"), "alice");
     EXPECT_EQ(events.text("/events/1/actor"), "root from 127.0.0.1: nobody");
+}
+
+TEST(Revoked, ATokenEndsTheStreamsOfItsOwnerAndNoOther) {
+    Guarded guarded;
+    const std::string alice = guarded.token("alice", {"viewer"});
+    const std::string root = guarded.token("root", {"admin"});
+    const auto port = guarded.daemon.port();
+    Stream hers(port, "?since=end", "", {{"Authorization", "Bearer " + alice}});
+    hers.skip_to_ready();
+    Stream by_cookie(port, "?since=end", "", {{"Cookie", "holdfast_session=" + alice}});
+    by_cookie.skip_to_ready();
+    Stream other(port, "?since=end", "", {{"Authorization", "Bearer " + root}});
+    other.skip_to_ready();
+    guarded.revoke(alice);
+    ASSERT_EQ(guarded.post(root, "/v1/acquire", R"({"name":"secret","holder":"x"})").status, 200);
+    EXPECT_FALSE(hers.next_event()) << "it ends before anything more is sent";
+    EXPECT_FALSE(by_cookie.next_event());
+    const auto event = other.next_event();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->json().text("/name"), "secret");
+}
+
+TEST(Revoked, ATokenGetsNoLockThatItsOwnerWaitsFor) {
+    Guarded guarded;
+    const std::string alice = guarded.token("alice", {"holder"});
+    const std::string root = guarded.token("root", {"admin"});
+    const Document grant = guarded.post(root, "/v1/acquire", R"({"name":"a","holder":"x","ttl_ms":600000})").json();
+    Client waiter = guarded.daemon.client();
+    waiter.send_request("POST", "/v1/acquire", R"({"name":"a","holder":"y","wait_ms":600000})",
+                        {{"Authorization", "Bearer " + alice}});
+    ASSERT_TRUE(
+        cli_test::eventually([&] { return guarded.get(root, "/v1/lock?name=a").json().number("/waiters") == 1; }));
+    guarded.revoke(alice);
+    ASSERT_EQ(
+        guarded.post(root, "/v1/release", fmt::format(R"({{"name":"a","lease":"{}"}})", grant.text("/lease"))).status,
+        200);
+    EXPECT_EQ(waiter.read_answer().status, 403);
+    EXPECT_EQ(guarded.get(root, "/v1/lock?name=a").json().text("/state"), "free");
+}
+
+TEST(Rights, AStreamHasOnlyEventsThatItsReaderMaySee) {
+    Guarded guarded;
+    const std::string team = guarded.token("alice", {"viewer:team"});
+    const std::string root = guarded.token("root", {"admin"});
+    Stream stream(guarded.daemon.port(), "?since=end", "", {{"Authorization", "Bearer " + team}});
+    stream.skip_to_ready();
+    for (const char* name : {"teams", "other/team", "team/a"})
+        ASSERT_EQ(guarded.post(root, "/v1/acquire", fmt::format(R"({{"name":"{}","holder":"x"}})", name)).status, 200);
+    const auto event = stream.next_event();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->json().text("/name"), "team/a");
 }
 
 class Override : public testing::Test {
