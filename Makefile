@@ -134,7 +134,7 @@ migrate-long: ## Migrations of two processes at once, killed at random points, a
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^migrate_test$$' --timeout 86400
 
-worktree-long: ## Writers during snapshots, and snapshots killed at every system call: SCALE=20 SEED=...
+worktree-long: ## Writers during snapshots, and snapshots killed at every system call: SCALE=25 SEED=...
 	@scripts/install-packages.sh build test
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build --target holdfast worktree_snapshot_test worktree_test

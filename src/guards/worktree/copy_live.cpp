@@ -108,8 +108,7 @@ private:
         item.entry = std::move((*found)->entry);
         item.from = (*found)->folder;
         item.name = (*found)->name;
-        if (is_quiesced() && job_.since.ctime_is_trusted && !item.entry.hides_others &&
-            has_moved(item.entry.identity.ctime, job_.since))
+        if (is_quiesced() && !item.entry.hides_others && has_moved(item.entry.identity.ctime, job_.since))
             return std::unexpected(moved(item.entry.path.empty() ? "the worktree's own folder" : item.entry.path));
         item.entry.is_racy = is_racy(item.entry.identity.ctime, job_.since);
         auto base = base_entry(item.entry.path);

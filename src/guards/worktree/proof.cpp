@@ -14,6 +14,7 @@
 #include <chrono>
 #include <ctime>
 #include <fcntl.h>
+#include <span>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <thread>
@@ -31,6 +32,18 @@ constexpr std::array<std::uint32_t, 5> trusted{
     0xf2f52010,  // F2FS
     0xca451a4e,  // bcachefs
 };
+
+/// Others that stamp with the kernel's clock, but not every write through a mapping.
+constexpr std::array<std::uint32_t, 4> local{
+    0x01021994,  // tmpfs
+    0x858458f6,  // ramfs
+    0x794c7630,  // overlay
+    0x2fc12fc1,  // ZFS
+};
+
+bool is_among(std::span<const std::uint32_t> all, std::uint32_t type) {
+    return std::ranges::find(all, type) != all.end();
+}
 
 constexpr std::size_t most_named = 5;
 
@@ -134,7 +147,9 @@ Result<QuietSince> settle(int worktree) {
     if (fstatfs(worktree, &system) != 0 || fstat(worktree, &facts) != 0)
         return std::unexpected(base::os_error(errno, "look at the worktree"));
     QuietSince since;
-    since.ctime_is_trusted = std::ranges::find(trusted, static_cast<std::uint32_t>(system.f_type)) != trusted.end();
+    const auto type = static_cast<std::uint32_t>(system.f_type);
+    since.ctime_is_trusted = is_among(trusted, type);
+    since.stamps_are_ours = since.ctime_is_trusted || is_among(local, type);
     // The clock of stamps moves in ticks. A change in this tick, before now, must not look like one after it.
     Moment passed = read_clock(CLOCK_REALTIME);
     const bool has_whole_seconds = facts.st_ctim.tv_nsec == 0 && facts.st_mtim.tv_nsec == 0;
@@ -147,7 +162,7 @@ Result<QuietSince> settle(int worktree) {
 }
 
 bool has_moved(const Moment& ctime, const QuietSince& since) {
-    return ctime >= since.from && ctime <= read_clock(CLOCK_REALTIME);
+    return since.stamps_are_ours && ctime >= since.from && ctime <= read_clock(CLOCK_REALTIME);
 }
 
 bool is_racy(const Moment& ctime, const QuietSince& since) { return !since.ctime_is_trusted || ctime >= since.from; }

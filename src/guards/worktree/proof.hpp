@@ -16,6 +16,8 @@ namespace holdfast::guards::worktree {
 /// From when on a change shows.
 struct QuietSince {
     Moment from{};  ///< Whatever changes from now on has a ctime that is not before this.
+    /// Stamps are made with the clock of this kernel, so they can be compared with `from`.
+    bool stamps_are_ours = false;
     /// The ctime tells of every change, also of one through mmap. On other file systems contents are read twice.
     bool ctime_is_trusted = false;
 };

@@ -105,7 +105,7 @@ TEST_F(SnapshotCrash, AtAnySystemCallLeavesCompleteSnapshotsOnly) {
     ASSERT_GT(all.size(), 40U);
     std::mt19937_64 random(tests::seed_of("SnapshotCrash"));
     std::ranges::shuffle(all, random);
-    all.resize(std::min(all.size(), static_cast<std::size_t>(tests::scaled(20))));
+    all.resize(std::min(all.size(), static_cast<std::size_t>(tests::scaled(10))));
     for (const NthCall& call : all) {
         SCOPED_TRACE(fmt::format("killed at {} #{}", call.syscall, call.number));
         start_again();

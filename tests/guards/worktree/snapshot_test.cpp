@@ -182,7 +182,7 @@ TEST_F(SnapshotTest, OfTwoAtOnceOneIsRefusedAndNoneIsLost) {
 TEST_F(SnapshotTest, OfAHolderThatWasOvertakenPublishesNothing) {
     fill("main", 20);
     std::vector<std::string> published;
-    for (int round = 0; round < tests::scaled(5); ++round) {
+    for (int round = 0; round < tests::scaled(4); ++round) {
         auto options = under(take_over("alice", 10s));
         bool was_overtaken = false;
         options.progress = [&](const Progress& now) {

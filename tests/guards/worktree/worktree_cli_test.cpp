@@ -86,7 +86,7 @@ TEST_F(WorktreeCommand, AnExpiredLockIsStolenWithAHigherTokenAndTheAuditLogSaysF
     const Ended first = box_.run({"acquire", "worktree/main", "--ttl", "100ms", "-s", store, "--json"});
     ASSERT_EQ(first.status, 0) << first.err;
     ASSERT_TRUE(eventually([&] { return status().text("/state") == "expired"; }));
-    ASSERT_EQ(box_.run({"worktree", "run", "--", "true"}).status, 0);
+    ASSERT_EQ(box_.run({"worktree", "run", "--wait", "1m", "--", "true"}).status, 0);
     EXPECT_GT(status().number("/fencing_token"), first.json().number("/token"));
     const Ended events = box_.run({"history", "worktree/main", "-s", store, "--json"});
     EXPECT_THAT(events.out, HasSubstr("\"stolen\""));
@@ -234,7 +234,7 @@ TEST_F(WorktreeCommand, ATreeThatMovesIsRefusedAndNothingIsLeft) {
 }
 
 TEST_F(WorktreeCommand, AHolderThatWasStoppedBetweenCopyAndPublicationPublishesNothing) {
-    Running first = box_.start({"worktree", "snapshot", "-m", "first", "--ttl", "1s", "--json", "--grace", "5m",
+    Running first = box_.start({"worktree", "snapshot", "-m", "first", "--ttl", "10s", "--json", "--grace", "5m",
                                 "--freeze", "true", "--thaw", "touch reached; while [ ! -e go ]; do sleep 0.05; done"});
     ASSERT_TRUE(eventually([&] { return fs::exists(box_.work / "reached"); }));
     first.signal(SIGSTOP);
