@@ -26,11 +26,20 @@ struct Measure {
 };
 
 constexpr std::array measures{
-    Measure{"P1", measure_run},         Measure{"P2", measure_sqlite_pairs},
-    Measure{"P5", measure_redis_pairs}, Measure{"P6", measure_postgres_pairs},
-    Measure{"P7", measure_mysql_pairs}, Measure{"P8", measure_etcd_pairs},
-    Measure{"P9", measure_handover},    Measure{"P10", measure_growth},
-    Measure{"P12", measure_snapshots},  Measure{"P13", measure_migrations},
+    Measure{"P1", measure_run},
+    Measure{"P2", measure_sqlite_pairs},
+    Measure{"P3", measure_daemon_pairs},
+    Measure{"P4", measure_daemon_batches},
+    Measure{"P5", measure_redis_pairs},
+    Measure{"P6", measure_postgres_pairs},
+    Measure{"P6", measure_daemon_on_postgres},
+    Measure{"P7", measure_mysql_pairs},
+    Measure{"P7", measure_daemon_on_mysql},
+    Measure{"P8", measure_etcd_pairs},
+    Measure{"P9", measure_handover},
+    Measure{"P10", measure_growth},
+    Measure{"P12", measure_snapshots},
+    Measure{"P13", measure_migrations},
     Measure{"P14", measure_crash},
 };
 

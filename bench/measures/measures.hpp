@@ -30,6 +30,11 @@ struct Site {
 [[nodiscard]] std::vector<Line> measure_postgres_pairs(const Site& site);
 [[nodiscard]] std::vector<Line> measure_mysql_pairs(const Site& site);
 [[nodiscard]] std::vector<Line> measure_etcd_pairs(const Site& site);
+/// P3: single requests to a daemon on SQLite; P4: batches; P6 and P7 through a daemon.
+[[nodiscard]] std::vector<Line> measure_daemon_pairs(const Site& site);
+[[nodiscard]] std::vector<Line> measure_daemon_batches(const Site& site);
+[[nodiscard]] std::vector<Line> measure_daemon_on_postgres(const Site& site);
+[[nodiscard]] std::vector<Line> measure_daemon_on_mysql(const Site& site);
 /// P9: from one holder to the next, with eight waiters.
 [[nodiscard]] std::vector<Line> measure_handover(const Site& site);
 /// P10: what the size of a store does to what it costs.

@@ -9,7 +9,7 @@ namespace {
 
 class SqliteRow final : public Client {
 public:
-    SqliteRow(const std::string& file, const std::string& synchronous) {
+    SqliteRow(const std::string& file, const std::string& synchronous, int batch) : batch_(batch) {
         if (sqlite3_open(file.c_str(), &database_) != SQLITE_OK) give_up("cannot open " + file);
         execute("PRAGMA journal_mode = WAL");
         execute("PRAGMA synchronous = " + synchronous);
@@ -26,10 +26,14 @@ public:
     }
 
     int work() override {
-        const std::string name = "lock/" + std::to_string(count_++);
-        run(insert_, name);
-        run(remove_, name);
-        return 1;
+        if (batch_ > 1) execute("BEGIN IMMEDIATE");
+        for (int i = 0; i < batch_; ++i) {
+            const std::string name = "lock/" + std::to_string(count_++);
+            run(insert_, name);
+            run(remove_, name);
+        }
+        if (batch_ > 1) execute("COMMIT");
+        return batch_;
     }
 
 private:
@@ -47,6 +51,7 @@ private:
         sqlite3_reset(statement);
     }
 
+    const int batch_;
     sqlite3* database_ = nullptr;
     sqlite3_stmt* insert_ = nullptr;
     sqlite3_stmt* remove_ = nullptr;
@@ -55,8 +60,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Client> sqlite_row(const std::string& file, const std::string& synchronous) {
-    return std::make_unique<SqliteRow>(file, synchronous);
+std::unique_ptr<Client> sqlite_row(const std::string& file, const std::string& synchronous, int batch) {
+    return std::make_unique<SqliteRow>(file, synchronous, batch);
 }
 
 }  // namespace holdfast::bench

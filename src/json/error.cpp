@@ -15,6 +15,7 @@ Object error_body(const Error& error, std::string_view hint, const std::optional
         .set("hint", Value::text_or_null(hint))
         .set("holder", error.holder && store ? lock(*error.holder, *store).done() : Value())
         .set("retry_after_ms", error.retry_after ? Value::duration(*error.retry_after) : Value());
+    if (error.store_is_lost) body.set("store_is_lost", Value::boolean(true));
     return body;
 }
 
@@ -35,10 +36,12 @@ Result<Error> read_error(const Node& node, const std::string& where) {
     std::string hint = in.text_or_empty("hint");
     const Node* holder = in.object_if("holder");
     const auto retry_after = in.duration_if("retry_after_ms");
+    const bool store_is_lost = in.is_true("store_is_lost");
     if (in.error()) return std::unexpected(*in.error());
     Error error{row->code, std::move(message)};
     error.hint = std::move(hint);
     error.retry_after = retry_after;
+    error.store_is_lost = store_is_lost;
     if (holder != nullptr) {
         auto lock = read_lock(*holder, in.path_of("holder"));
         if (!lock) return std::unexpected(lock.error());

@@ -65,6 +65,7 @@ struct ReadGrant {
 /// Refused with `usage` and the path of the field that does not fit. `where` is the path of `node` in its document.
 [[nodiscard]] Result<ReadLock> read_lock(const Node& node, const std::string& where = "");
 [[nodiscard]] Result<ReadGrant> read_grant(const Node& node, const std::string& where = "");
+[[nodiscard]] Result<std::vector<LockStatus>> read_locks(const Node& node);
 
 /// What a store answers to one request: a lock and `stolen_from`, or `{"error":{…}}`. Shows no secret.
 [[nodiscard]] Object reply(const Reply& reply, const StoreInfo& store);

@@ -115,6 +115,18 @@ Result<ReadGrant> read_grant(const Node& node, const std::string& where) {
                      lock->grade};
 }
 
+Result<std::vector<LockStatus>> read_locks(const Node& node) {
+    Fields in(node);
+    std::vector<LockStatus> locks;
+    for (const Node& item : in.array("locks")) {
+        auto each = read_lock(item, fmt::format("locks[{}]", locks.size()));
+        if (!each) return std::unexpected(each.error());
+        locks.push_back(std::move(each->status));
+    }
+    if (in.error()) return std::unexpected(*in.error());
+    return locks;
+}
+
 Result<Reply> read_reply(const Node& node, const std::string& where) {
     Fields in(node, where);
     if (in.has("error")) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "holdfast/store.hpp"
+#include "json/parse.hpp"
 #include "json/value.hpp"
 
 #include <chrono>
@@ -14,6 +15,15 @@ namespace holdfast::json {
 /// What `doctor` found.
 [[nodiscard]] Object examination(const StoreInfo& store, const StoreProperties& properties,
                                  const std::vector<Finding>& findings);
+
+/// What a daemon says of its store: an examination, and what its state is.
+struct ReadStore {
+    StoreInfo info;
+    StoreProperties properties;
+    std::vector<Finding> findings{};
+};
+/// Refused with `usage` and the path of the field that does not fit.
+[[nodiscard]] Result<ReadStore> read_store(const Node& node);
 
 /// What `init` says of the store that is ready now.
 [[nodiscard]] Object ready(const StoreInfo& store);

@@ -110,6 +110,18 @@ Result<Deadline> time_to_answer(const Services& services, const HttpRequest& req
     return Deadline::in(services.clock, std::min(left, patience));
 }
 
+Result<void> expect_store(const Services& services, const HttpRequest& request) {
+    const auto meant = request.header("holdfast-store");
+    if (!meant) return {};
+    const auto id = StoreId::parse(*meant);
+    if (!id) return std::unexpected(id.error());
+    const auto own = services.store.store_id();
+    if (!own || *own == *id) return {};
+    Error other{Errc::store_unavailable, "the daemon is in front of another store now"};
+    other.store_is_lost = true;
+    return std::unexpected(std::move(other));
+}
+
 Result<void> look_up(Store& store, std::vector<Asked>& asked, Deadline deadline) {
     for (Asked& each : asked) {
         if (each.answers_as) {

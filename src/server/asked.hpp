@@ -31,6 +31,9 @@ struct Asked {
 /// Refused with `store_unavailable` if that time is over, so that a request which comes late does no harm.
 [[nodiscard]] Result<Deadline> time_to_answer(const Services& services, const HttpRequest& request);
 
+/// Refused with `store_unavailable` if the header Holdfast-Store names another store than the daemon's.
+[[nodiscard]] Result<void> expect_store(const Services& services, const HttpRequest& request);
+
 /// Sets the ttl of every renewal that wants to be as long as before, and decides on the answers of operators. Refused
 /// if one of them may not be sent. Blocks.
 [[nodiscard]] Result<void> look_up(Store& store, std::vector<Asked>& asked, Deadline deadline);

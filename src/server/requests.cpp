@@ -111,6 +111,8 @@ Result<Asked> read_one(const Services& services, const Exchange& exchange) {
 void handle_request(Services& services, const ExchangePtr& exchange) {
     const auto deadline = time_to_answer(services, exchange->request);
     if (!deadline) return exchange->reply(reply_with(deadline.error()));
+    if (auto right = expect_store(services, exchange->request); !right)
+        return exchange->reply(reply_with(right.error()));
     auto asked = read_one(services, *exchange);
     if (!asked) return exchange->reply(reply_with(asked.error()));
     if (asked->wait > std::chrono::milliseconds{0})
@@ -121,6 +123,8 @@ void handle_request(Services& services, const ExchangePtr& exchange) {
 void handle_batch(Services& services, const ExchangePtr& exchange) {
     const auto deadline = time_to_answer(services, exchange->request);
     if (!deadline) return exchange->reply(reply_with(deadline.error()));
+    if (auto right = expect_store(services, exchange->request); !right)
+        return exchange->reply(reply_with(right.error()));
     auto asked = read_all(services, *exchange);
     if (!asked) return exchange->reply(reply_with(asked.error()));
     if (asked->empty()) {

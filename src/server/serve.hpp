@@ -39,7 +39,7 @@ struct ServeOptions {
     std::string token_file{};                      ///< Who may do what. Empty: everybody on this host everything.
     std::string trust_header{};                    ///< In which a proxy names the user.
     std::vector<std::string> trust_from{};         ///< The addresses, or networks, of such proxies.
-    std::chrono::milliseconds sweep_every{5'000};  ///< How often leases that ran out are looked for.
+    std::chrono::milliseconds sweep_every{5'000};  ///< How often leases that ran out are looked for. Zero: never.
     std::chrono::milliseconds keep = std::chrono::days{90};  ///< Older audit events are removed. Zero: none are.
     std::size_t metrics_locks = 100;                         ///< So many locks have figures of their own.
     std::vector<std::string> metrics_without{};              ///< None whose name begins like this.

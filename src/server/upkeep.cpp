@@ -47,7 +47,8 @@ private:
 
 Upkeep::Upkeep(Store& store, DaemonMetrics& metrics, Log& log, UpkeepOptions options)
     : store_(store), metrics_(metrics), log_(log), options_(std::move(options)) {
-    sweeper_ = std::jthread([this](const std::stop_token& stop) { sweep_until(stop); });
+    if (options_.sweep_every > milliseconds{0})
+        sweeper_ = std::jthread([this](const std::stop_token& stop) { sweep_until(stop); });
     if (options_.keep > milliseconds{0})
         pruner_ = std::jthread([this](const std::stop_token& stop) { prune_until(stop); });
 }

@@ -15,7 +15,7 @@ namespace holdfast::server {
 
 /// When the daemon looks after its store.
 struct UpkeepOptions {
-    std::chrono::milliseconds sweep_every{5'000};
+    std::chrono::milliseconds sweep_every{5'000};  ///< Zero: never.
     /// Audit events that are older are removed. Zero: none are.
     std::chrono::milliseconds keep = std::chrono::days{90};
     std::chrono::milliseconds prune_after = std::chrono::minutes{5};  ///< The first time.

@@ -40,6 +40,8 @@ constexpr std::array backends{
     module("redis", "redis"),
     module("rediss", "redis"),
     module("etcd", "etcd"),
+    module("http", "http"),
+    module("https", "http"),
     Backend{"memory", stores::open_memory_store, no_schema},
 };
 

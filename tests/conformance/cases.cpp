@@ -11,6 +11,13 @@ std::vector<StoreCase> store_cases() {
         {.name = "mysql", .start = start_mysql, .histories = 40},
         {.name = "redis", .start = start_redis, .histories = 60},
         {.name = "etcd", .start = start_etcd, .histories = 40},
+        {.name = "http_sqlite",
+         .start = start_http_sqlite,
+         .withstands_clock_steps = true,
+         .is_daemon = true,
+         .histories = 60},
+        {.name = "http_postgres", .start = start_http_postgres, .is_daemon = true, .histories = 20},
+        {.name = "http_redis", .start = start_http_redis, .is_daemon = true, .histories = 20},
     };
 }
 

@@ -86,6 +86,7 @@ TEST_P(StoreConformance, TakesTheLargestRecordAndRefusesALargerOneCleanly) {
 
 // On the real clock of the store: that of this suite, which a test moves, is as fine as anybody wants.
 TEST_P(StoreConformance, ItsClockCountsAsFinelyAsItSays) {
+    if (GetParam().is_daemon) GTEST_SKIP() << GetParam().name << " has no clock but that of the suite";
     const auto store = must(open_store(harness().url()));
     const auto resolution = store->properties().clock_resolution;
     const auto read = [&] { return must(store->inspect(lock("x"), Deadline::never())).as_of.time_since_epoch(); };

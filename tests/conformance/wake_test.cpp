@@ -126,7 +126,8 @@ TEST_P(StoreConformance, AWaitInLineDoesNotEndWhenTheHolderRenews) {
 
 TEST_P(StoreConformance, ManyWaitersNeedOneThreadAndAtMostTwoWakeUpsForEachGrant) {
     const CrowdCost cost = cost_of_crowd(store(), 200, 50);
-    EXPECT_LE(cost.threads, 1);
+    // The daemon is in this process, and has one, too.
+    EXPECT_LE(cost.threads, GetParam().is_daemon ? 2 : 1);
     EXPECT_LE(cost.wake_ups, 2 * cost.grants);
 }
 

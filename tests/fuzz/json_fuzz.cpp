@@ -48,6 +48,9 @@ void run(Bytes bytes) {
         });
     is_good(json::read_grant(*node));
     is_good(json::read_replies(*node));
+    is_good(json::read_locks(*node));
+    is_good(json::read_event_page(*node));
+    is_good(json::read_store(*node));
     is_good(json::read_error(*node));
 }
 

@@ -68,6 +68,59 @@ TEST(JsonDocuments, AnEventIsReadAsItWasWritten) {
     EXPECT_EQ(read_events(parsed(events(all))).value(), all);
 }
 
+TEST(JsonDocuments, APageOfEventsIsReadAsItWasWritten) {
+    RandomValues random(tests::seed_of("json event pages"));
+    for (int i = 0; i < 200; ++i) {
+        EventPage page{.events = {random.event(), random.event()}, .next = {random.text()}, .is_last = random.maybe()};
+        if (random.maybe()) page.unsettled_since = random.time();
+        const auto read = read_event_page(parsed(event_page(page)));
+        ASSERT_TRUE(read) << read.error().message;
+        ASSERT_EQ(read->events, page.events);
+        ASSERT_EQ(read->next, page.next);
+        ASSERT_EQ(read->is_last, page.is_last);
+        ASSERT_EQ(read->unsettled_since, page.unsettled_since);
+    }
+    const EventPage endless{.next = {std::string(EventCursor::longest + 1, 'c')}};
+    EXPECT_THAT(read_event_page(parsed(event_page(endless))).error().message, HasSubstr("cursor"));
+}
+
+TEST(JsonDocuments, AListOfLocksIsReadAsItWasWritten) {
+    RandomValues random(tests::seed_of("json lists"));
+    const std::vector<LockStatus> all{random.lock(), random.lock(), random.lock()};
+    EXPECT_EQ(read_locks(parsed(locks(all, random.store()))).value(), all);
+    EXPECT_FALSE(read_locks(parsed(Object())));
+}
+
+TEST(JsonDocuments, AStoreIsReadAsItWasWritten) {
+    RandomValues random(tests::seed_of("json stores"));
+    for (int i = 0; i < 200; ++i) {
+        const StoreInfo info = random.store();
+        StoreProperties properties{.is_shared = random.maybe(),
+                                   .has_sessions = random.maybe(),
+                                   .pushes = random.maybe(),
+                                   .commits_batches_as_one = random.maybe(),
+                                   .shows_only_durable = random.maybe(),
+                                   .clock_resolution = random.duration()};
+        if (random.maybe()) properties.largest_value = random.number_below(1 << 30);
+        const Finding finding{.name = random.text(), .ok = random.maybe(), .detail = random.text()};
+        const auto read = read_store(parsed(examination(info, properties, {finding})));
+        ASSERT_TRUE(read) << read.error().message;
+        ASSERT_EQ(read->info.url, info.url);
+        ASSERT_EQ(read->info.store_id, info.store_id);
+        ASSERT_EQ(read->info.grade, info.grade);
+        ASSERT_EQ(read->info.reasons, info.reasons);
+        ASSERT_EQ(examination(info, read->properties, read->findings).done().written(),
+                  examination(info, properties, {finding}).done().written());
+    }
+}
+
+TEST(JsonDocuments, ThatAStoreIsLostIsReadAsItWasWritten) {
+    Error lost{Errc::store_unavailable, "it was emptied"};
+    EXPECT_FALSE(read_error(parsed(error(lost, "", std::nullopt)))->store_is_lost);
+    lost.store_is_lost = true;
+    EXPECT_TRUE(read_error(parsed(error(lost, "", std::nullopt)))->store_is_lost);
+}
+
 TEST(JsonDocuments, AnErrorIsReadAsItWasWritten) {
     RandomValues random(tests::seed_of("json errors"));
     for (int i = 0; i < values; ++i) {

@@ -175,7 +175,7 @@ TEST_P(ServerKill, UnderLoadLosesNoGrantAndRepeatsNoToken) {
     EXPECT_GT(met, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, ServerKill, testing::ValuesIn(server_kinds()),
+INSTANTIATE_TEST_SUITE_P(Servers, ServerKill, testing::ValuesIn(network_kinds()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 #include "support/server_place.hpp"
-#include "support/servers/kinds.hpp"
 #include "support/servers/proxy.hpp"
 
 #include <gmock/gmock.h>
@@ -19,8 +18,8 @@ class AbsentServer : public testing::TestWithParam<std::string> {
 protected:
     [[nodiscard]] static Deadline within(std::chrono::milliseconds time) { return Deadline::in(host_clock(), time); }
 
-    const ServerPlace place_{GetParam(), shared_server_port(GetParam())};
-    Proxy proxy_{shared_server_port(GetParam())};
+    const ServerPlace place_{GetParam()};
+    Proxy proxy_{place_.port()};
     const std::unique_ptr<Store> store_ = must(open_store(place_.url(proxy_.port())));
 };
 
@@ -40,7 +39,7 @@ TEST_P(AbsentServer, IsAskedLessAndLessOftenAndFoundWhenItComesBack) {
     EXPECT_TRUE(must(store_->inspect(lock("x"), within(20s))).lease);
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, AbsentServer, testing::ValuesIn(server_kinds()),
+INSTANTIATE_TEST_SUITE_P(Servers, AbsentServer, testing::ValuesIn(network_kinds()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "support/matchers.hpp"
 #include "support/run_settings.hpp"
 #include "support/server_place.hpp"
-#include "support/servers/kinds.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,11 +16,11 @@ namespace {
 class Crowd : public testing::TestWithParam<std::string> {};
 
 TEST_P(Crowd, CostsAtMostTwoWakeUpsForEachGrant) {
-    const ServerPlace place(GetParam(), shared_server_port(GetParam()));
+    const ServerPlace place(GetParam());
     expect_few_wake_ups(*must(open_store(place.url())), scaled(100), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, Crowd, testing::ValuesIn(server_kinds()),
+INSTANTIATE_TEST_SUITE_P(Servers, Crowd, testing::ValuesIn(network_kinds()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "support/requests.hpp"
 #include "support/run_settings.hpp"
 #include "support/server_place.hpp"
-#include "support/servers/kinds.hpp"
 #include "support/servers/proxy.hpp"
 
 #include <fmt/format.h>
@@ -44,8 +43,8 @@ protected:
     }
 
     const LockName name_ = lock("x");
-    const ServerPlace place_{GetParam(), shared_server_port(GetParam())};
-    Proxy proxy_{shared_server_port(GetParam())};
+    const ServerPlace place_{GetParam()};
+    Proxy proxy_{place_.port()};
     const std::unique_ptr<Store> direct_ = must(open_store(place_.url()));
     const std::unique_ptr<Store> store_ = must(open_store(place_.url(proxy_.port())));
 };
@@ -233,7 +232,7 @@ TEST_P(LostReply, WhileOthersBreakAndUseTheLockIsNotMadeUpForByASecondGrant) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, LostReply, testing::ValuesIn(server_kinds()),
+INSTANTIATE_TEST_SUITE_P(Servers, LostReply, testing::ValuesIn(network_kinds()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -29,6 +29,7 @@ std::string ServerPlace::url(std::uint16_t port) const {
     if (kind_ == "postgres") return fmt::format("postgres://{}127.0.0.1:{}/postgres?schema={}", user, port, name_);
     if (kind_ == "mysql") return fmt::format("mysql://{}127.0.0.1:{}/{}", user, port, name_);
     if (kind_ == "redis") return fmt::format("redis://:{}@127.0.0.1:{}/0?prefix={}", server_password, port, name_);
+    if (kind_ == "http") return fmt::format("http://127.0.0.1:{}", port);
     // Without a margin between the clocks of nodes, of which there is one, a lease ends as it does elsewhere.
     return fmt::format("etcd://127.0.0.1:{}/{}?clock_margin=0s", port, name_);
 }

@@ -85,11 +85,11 @@ Result<std::unique_ptr<StoreHarness>> start() {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> StoreHarness::open_another() const { return open_store(url(), clock_); }
+Result<std::unique_ptr<Store>> StoreHarness::open_another() const { return open_store(url(), *clock_); }
 
 Result<void> StoreHarness::reopen() {
     store_.reset();
-    auto store = open_store(url(), clock_);
+    auto store = open_store(url(), *clock_);
     if (!store) return std::unexpected(store.error());
     store_ = std::move(*store);
     return {};
@@ -97,7 +97,7 @@ Result<void> StoreHarness::reopen() {
 
 Result<void> StoreHarness::reboot() {
     store_.reset();
-    clock_.reboot();
+    clock_->reboot();
     return reopen();
 }
 

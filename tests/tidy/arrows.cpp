@@ -28,6 +28,8 @@ const std::array rules{
     Rule{"sql", {"values", "base"}},
     // The one file that knows every store. The first rule that fits decides, so it stands before `stores/*`.
     Rule{"stores/open_store.cpp", {"values", "base", "kernel", "stores", "stores/*", "stores/open_store.hpp"}},
+    // A daemon's store speaks in documents.
+    Rule{"stores/http", {"values", "base", "kernel", "json", "stores", "stores/common"}},
     Rule{"stores/*", {"values", "base", "kernel", "sql", "stores", "stores/common"}},
     Rule{"stores", {"values", "base", "kernel"}},
     Rule{"client", {"values", "base", "kernel"}},
@@ -116,7 +118,7 @@ const std::array<Library, 9>& libraries() {
         Library{"hiredis", std::regex("^hiredis/"), {"src/stores/redis/"}, any},
         Library{"OpenSSL", std::regex("^openssl/"), {"src/stores/etcd/", "src/stores/redis/"}, any},
         Library{"libpq", std::regex("^(libpq-fe\\.h$|postgresql/)"), {"src/sql/postgres/"}, any},
-        Library{"libcurl", std::regex("^curl/"), {"src/stores/etcd/"}, any},
+        Library{"libcurl", std::regex("^curl/"), {"src/stores/etcd/", "src/stores/http/"}, any},
         Library{"nghttp2", std::regex("^nghttp2/"), {"src/stores/etcd/"}, 1},
         Library{"MariaDB", std::regex("^(mysql|errmsg)\\.h$"), {"src/sql/mysql/"}, any},
         Library{"toml++", std::regex("^toml(\\+\\+)?[./]"), {"src/config/"}, 1},

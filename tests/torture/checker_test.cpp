@@ -124,6 +124,11 @@ std::vector<Case> audits() {
          two_holders().drop("5").change("state", R"("seq":5,"id":"")", R"("seq":4,"id":"B")")},
         {"AGrantBesideALiveLease", "C4",
          theft().change("2", "stolen", "acquired").change("2", R"("from":"A")", R"("from":"")")},
+        {"AGrantThatDoesNotNameTheLeaseWhoseEndWasAnnounced", "C4",
+         announced().change("3", R"("from":"A")", R"("from":"")")},
+        {"TheEndOfAnotherLease", "C4", announced().change("2", R"("id":"A")", R"("id":"X")")},
+        {"AReleaseAfterTheEnd", "C4",
+         announced().change("3", "acquired", "released").change("3", R"("id":"B")", R"("id":"A")")},
         {"AStealFromSomebodyElse", "C4", theft().change("2", R"("from":"A")", R"("from":"X")")},
         {"ALeaseGrantedTwice", "C4",
          two_holders()

@@ -26,6 +26,8 @@ TEST(GoodHistory, OfATheftPassesAndCountsTheStaleWrite) {
     EXPECT_EQ(judged(theft()).counts.at("stale writes refused"), 1U);
 }
 
+TEST(GoodHistory, OfAnEndThatWasAnnouncedPasses) { EXPECT_THAT(complaints(announced()), IsEmpty()); }
+
 TEST(GoodHistory, OfTwoSupervisorsPasses) {
     EXPECT_THAT(complaints(supervised()), IsEmpty());
     EXPECT_EQ(judged(supervised()).counts.at("leases with children"), 2U);

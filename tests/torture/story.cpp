@@ -151,6 +151,15 @@ Story theft() {
     return story;
 }
 
+Story announced() {
+    return theft()
+        .drop("2")
+        .drop("state")
+        .audit("2", 2, "expired", "A", 100)
+        .audit("3", 3, "acquired", "B", 200, "A")
+        .state(3, "B", 200);
+}
+
 Story overtaken() {
     return two_holders()
         .call("C.acquire", "c", 32, 35, R"("op":"acquire","id":"C","ticket":3000)", R"("r":"ok","tok":150)")

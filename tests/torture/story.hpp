@@ -45,6 +45,8 @@ private:
 [[nodiscard]] Story supervised();
 /// Alice is stopped while she holds (token 100), and Bob steals (token 200).
 [[nodiscard]] Story theft();
+/// The same, and somebody announces the end of Alice's lease before Bob comes.
+[[nodiscard]] Story announced();
 /// Bob waits; Carol comes after him and gets the lock before him.
 [[nodiscard]] Story overtaken();
 

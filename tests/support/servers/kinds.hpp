@@ -36,9 +36,13 @@ struct ServerOptions {
 [[nodiscard]] std::unique_ptr<Server> start_redis_server(const ServerOptions& options = {});
 [[nodiscard]] std::unique_ptr<Server> start_etcd_server(const ServerOptions& options = {});
 
+/// `holdfast serve` on `store`; on a SQLite store in its own folder if that is empty. Whoever calls it needs the
+/// program: `add_dependencies(… holdfast)`.
+[[nodiscard]] std::unique_ptr<Server> start_daemon(const std::string& store = "", const ServerOptions& options = {});
+
 /// The schemes of the stores that live in a server.
 [[nodiscard]] std::vector<std::string> server_kinds();
-/// Starts the server of one of them.
+/// Starts the server of one of them, or with `http` a daemon.
 [[nodiscard]] std::unique_ptr<Server> start_server(std::string_view kind, const ServerOptions& options = {});
 
 /// A cluster of three. Nodes can be killed, stopped and started one by one. `in_front` is given the port where a node

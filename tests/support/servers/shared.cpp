@@ -23,6 +23,7 @@ std::unique_ptr<Server> start_server(std::string_view kind, const ServerOptions&
     if (kind == "mysql") return start_mariadb_server(options);
     if (kind == "redis") return start_redis_server(options);
     if (kind == "etcd") return start_etcd_server(options);
+    if (kind == "http") return start_daemon("", options);
     throw std::logic_error("there is no server for " + std::string(kind));
 }
 

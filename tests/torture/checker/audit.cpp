@@ -60,6 +60,7 @@ private:
     /// The events must be consistent: they show the holder after each of them.
     void walk() {
         std::string holder;
+        bool is_over = false;  ///< Its end was announced: its lease stays until the next grant, which names it.
         const Audit* last = nullptr;
         for (const Audit& event : lock_.audit) {
             const std::size_t before = last == nullptr ? event.line : last->line;
@@ -68,17 +69,25 @@ private:
             if (written.line == 0) written.line = event.line;
             if (event.kind == "acquired" || event.kind == "stolen" || event.kind == "transferred" ||
                 event.kind == "override_approved") {
-                const std::string& expected = event.kind == "acquired" ? std::string() : event.from;
+                const std::string& expected = event.kind == "acquired" && !is_over ? std::string() : event.from;
                 if (holder != expected) flag("granted while another lease was there", before, event.line);
                 if (++written.grants > 1) flag("one lease was granted twice", written.line, event.line);
                 written.token = event.token;
                 holder = event.id;
+                is_over = false;
+            } else if (event.kind == "expired") {
+                if (holder != event.id || is_over) flag("the end of another lease was announced", before, event.line);
+                is_over = true;
             } else if (event.kind != "override_requested" && event.kind != "override_denied") {
                 if (holder != event.id) flag(event.kind + " by somebody who did not hold it", before, event.line);
+                if (is_over && event.kind != "broken") flag(event.kind + " after its end", before, event.line);
                 if (event.kind == "renewed" || event.kind == "revived") ++written.extensions;
                 if (event.kind == "released") ++written.releases;
                 if (event.kind == "broken") ++written.breaks;
-                if (event.kind == "released" || event.kind == "broken") holder.clear();
+                if (event.kind == "released" || event.kind == "broken") {
+                    holder.clear();
+                    is_over = false;
+                }
             }
             last = &event;
         }

@@ -63,7 +63,8 @@ int judge(const fs::path& history) {
 }
 
 int run(Options options) {
-    const std::string kind = options.store == "etcd3" ? "etcd" : options.store.substr(0, options.store.find(':'));
+    const std::string kind =
+        options.store == "etcd3" ? "etcd" : options.store.substr(0, options.store.find_first_of(":_"));
     const auto schemes = holdfast::known_schemes();
     if (std::ranges::find(schemes, kind) == schemes.end()) {
         fmt::print(stderr, "torture: this build has no store for {}\n", kind);

@@ -60,6 +60,7 @@ private:
             return fmt::format("postgres://{}:{}@{}/postgres", server_user_name, server_password, place);
         if (kind_ == "mysql") return fmt::format("mysql://{}:{}@{}/torture", server_user_name, server_password, place);
         if (kind_ == "redis") return fmt::format("redis://:{}@{}/0", server_password, place);
+        if (kind_ == "http") return "http://" + place;
         return etcd_url({port});
     }
     [[nodiscard]] std::unique_ptr<Server> start() const {
@@ -67,6 +68,7 @@ private:
         if (kind_ == "postgres") return start_postgres_server(options);
         if (kind_ == "redis") return start_redis_server(options);
         if (kind_ == "etcd") return start_etcd_server();
+        if (kind_ == "http") return start_daemon("", options);
         auto server = start_mariadb_server(options);
         run_as_server({"/usr/bin/mariadb", "--host=127.0.0.1", fmt::format("--port={}", server->port()),
                        fmt::format("--user={}", server_user_name), fmt::format("--password={}", server_password),
@@ -78,6 +80,39 @@ private:
     ServerClock clock_{};
     std::unique_ptr<Server> server_;
     Roads roads_;
+};
+
+/// A daemon in front of a database, which clients reach through a proxy.
+class DaemonStage final : public Stage {
+public:
+    [[nodiscard]] std::string url() const override { return url_at(roads_.ports().front()); }
+    [[nodiscard]] std::string inner_url() const override { return url_at(daemon_->port()); }
+    [[nodiscard]] std::vector<std::string> faults() const override {
+        std::vector<std::string> faults{"server_kill", "server_stop", "database_kill", "database_stop"};
+        std::ranges::move(Roads::faults(), std::back_inserter(faults));
+        return faults;
+    }
+    void begin(const Choice& choice) override {
+        if (choice.fault.ends_with("_kill")) victim(choice).kill();
+        if (choice.fault.ends_with("_stop")) victim(choice).send(SIGSTOP);
+        roads_.begin(choice);
+    }
+    void finish(const Choice& choice) override {
+        if (choice.fault.ends_with("_kill")) victim(choice).start();
+        if (choice.fault.ends_with("_stop")) victim(choice).send(SIGCONT);
+        roads_.finish(choice);
+    }
+
+private:
+    [[nodiscard]] static std::string url_at(std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }
+    [[nodiscard]] Server& victim(const Choice& choice) const {
+        return choice.fault.starts_with("database") ? *database_ : *daemon_;
+    }
+
+    const std::unique_ptr<Server> database_ = start_postgres_server();
+    const std::unique_ptr<Server> daemon_ = start_daemon(
+        fmt::format("postgres://{}:{}@127.0.0.1:{}/postgres", server_user_name, server_password, database_->port()));
+    Roads roads_{{daemon_->port()}};
 };
 
 /// Three nodes of etcd. Clients reach them through one proxy each, and so do the nodes each other: what a node has to
@@ -136,6 +171,8 @@ private:
 }  // namespace
 
 std::unique_ptr<Stage> set_up_server(const std::string& kind) { return std::make_unique<ServerStage>(kind); }
+
+std::unique_ptr<Stage> set_up_daemon_on_server() { return std::make_unique<DaemonStage>(); }
 
 std::unique_ptr<Stage> set_up_cluster() { return std::make_unique<ClusterStage>(); }
 

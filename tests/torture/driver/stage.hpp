@@ -35,8 +35,10 @@ enum class Place { host, small_disk };
 
 /// `file` and `sqlite`.
 [[nodiscard]] std::unique_ptr<Stage> set_up_folder(const std::string& scheme, Place place);
-/// `postgres`, `mysql`, `redis` and `etcd`.
+/// `postgres`, `mysql`, `redis` and `etcd`; `http` is a daemon with a SQLite store.
 [[nodiscard]] std::unique_ptr<Stage> set_up_server(const std::string& kind);
+/// A daemon in front of a PostgreSQL server, each of which can suffer.
+[[nodiscard]] std::unique_ptr<Stage> set_up_daemon_on_server();
 /// Three nodes of etcd.
 [[nodiscard]] std::unique_ptr<Stage> set_up_cluster();
 

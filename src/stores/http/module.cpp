@@ -1,0 +1,5 @@
+#include "stores/module.hpp"
+
+#include "stores/http/http_store.hpp"
+
+HOLDFAST_STORE_MODULE(holdfast::stores::open_http_store, holdfast::stores::http_schema)
