@@ -11,36 +11,73 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr Option listen{
-    {"listen", Takes::one, "127.0.0.1:7420"}, '\0', "ADDRESS:PORT", "Where to listen; port 0 takes a free one."};
-constexpr Option host{{"host", Takes::many}, '\0', "NAME", "A name by which clients call the daemon; may be repeated."};
-constexpr Option tls_cert{{"tls-cert", Takes::one}, '\0', "F", "The certificate, with its chain, as PEM."};
-constexpr Option tls_key{{"tls-key", Takes::one}, '\0', "F", "The certificate's key, as PEM."};
+/// Of holdfast.toml.
+constexpr std::string_view section = "server";
+
+constexpr Option listen{{"listen", Takes::one, "127.0.0.1:7420", "", From::anywhere, section},
+                        '\0',
+                        "ADDRESS:PORT",
+                        "Where to listen; port 0 takes a free one."};
+constexpr Option host{{"host", Takes::many, "", "", From::anywhere, section},
+                      '\0',
+                      "NAME",
+                      "A name by which clients call the daemon; may be repeated."};
+constexpr Option tls_cert{
+    {"tls-cert", Takes::one, "", "", From::anywhere, section}, '\0', "F", "The certificate, with its chain, as PEM."};
+constexpr Option tls_key{
+    {"tls-key", Takes::one, "", "", From::anywhere, section}, '\0', "F", "The certificate's key, as PEM."};
 constexpr Option port_file{
     {"port-file", Takes::one, "", "", From::environment}, '\0', "F", "Write the port to this file."};
-constexpr Option log_requests{{"log-requests"}, '\0', "", "A line of the log for every request."};
-constexpr Option max_connections{{"max-connections", Takes::one, "10000"}, '\0', "N", "Connections at once."};
-constexpr Option max_queue{{"max-queue", Takes::one, "10000"}, '\0', "N", "Requests that may wait for the store."};
-constexpr Option max_body{{"max-body", Takes::one, "1048576"}, '\0', "BYTES", "The longest body of a request."};
-constexpr Option max_header{{"max-header", Takes::one, "16384"}, '\0', "BYTES", "The longest header of a request."};
-constexpr Option read_timeout{
-    {"read-timeout", Takes::one, "10s"}, '\0', "D", "A request that takes longer to arrive is cut."};
-constexpr Option idle_timeout{
-    {"idle-timeout", Takes::one, "75s"}, '\0', "D", "How long a connection without a request is kept."};
-constexpr Option stop_grace{
-    {"stop-grace", Takes::one, "10s"}, '\0', "D", "How long requests under way may go on after SIGTERM."};
-constexpr Option trust_header{
-    {"trust-header", Takes::one}, '\0', "NAME", "The header in which a proxy of --trust-from names the user."};
-constexpr Option trust_from{
-    {"trust-from", Takes::many}, '\0', "CIDR", "Where such a proxy is: an address or a network; may be repeated."};
+constexpr Option log_requests{{"log-requests", Takes::nothing, "", "", From::anywhere, section},
+                              '\0',
+                              "",
+                              "A line of the log for every request."};
+constexpr Option max_connections{
+    {"max-connections", Takes::one, "10000", "", From::anywhere, section}, '\0', "N", "Connections at once."};
+constexpr Option max_queue{{"max-queue", Takes::one, "10000", "", From::anywhere, section},
+                           '\0',
+                           "N",
+                           "Requests that may wait for the store."};
+constexpr Option max_body{
+    {"max-body", Takes::one, "1048576", "", From::anywhere, section}, '\0', "BYTES", "The longest body of a request."};
+constexpr Option max_header{{"max-header", Takes::one, "16384", "", From::anywhere, section},
+                            '\0',
+                            "BYTES",
+                            "The longest header of a request."};
+constexpr Option read_timeout{{"read-timeout", Takes::one, "10s", "", From::anywhere, section},
+                              '\0',
+                              "D",
+                              "A request that takes longer to arrive is cut."};
+constexpr Option idle_timeout{{"idle-timeout", Takes::one, "75s", "", From::anywhere, section},
+                              '\0',
+                              "D",
+                              "How long a connection without a request is kept."};
+constexpr Option stop_grace{{"stop-grace", Takes::one, "10s", "", From::anywhere, section},
+                            '\0',
+                            "D",
+                            "How long requests under way may go on after SIGTERM."};
+constexpr Option trust_header{{"trust-header", Takes::one, "", "", From::anywhere, section},
+                              '\0',
+                              "NAME",
+                              "The header in which a proxy of --trust-from names the user."};
+constexpr Option trust_from{{"trust-from", Takes::many, "", "", From::anywhere, section},
+                            '\0',
+                            "CIDR",
+                            "Where such a proxy is: an address or a network; may be repeated."};
 constexpr Option keep{
     {"keep", Takes::one, "90d", "", From::environment}, '\0', "D", "Audit events that are older are removed; 0: none."};
-constexpr Option sweep_every{
-    {"sweep-every", Takes::one, "5s"}, '\0', "D", "How often leases that ran out are looked for."};
-constexpr Option metrics_locks{
-    {"metrics-locks", Takes::one, "100"}, '\0', "N", "So many locks have figures of their own: those held longest."};
-constexpr Option metrics_without{
-    {"metrics-without", Takes::many}, '\0', "PREFIX", "No figures of locks whose names begin so; may be repeated."};
+constexpr Option sweep_every{{"sweep-every", Takes::one, "5s", "", From::anywhere, section},
+                             '\0',
+                             "D",
+                             "How often leases that ran out are looked for."};
+constexpr Option metrics_locks{{"metrics-locks", Takes::one, "100", "", From::anywhere, section},
+                               '\0',
+                               "N",
+                               "So many locks have figures of their own: those held longest."};
+constexpr Option metrics_without{{"metrics-without", Takes::many, "", "", From::anywhere, section},
+                                 '\0',
+                                 "PREFIX",
+                                 "No figures of locks whose names begin so; may be repeated."};
 constexpr std::array serve_options{opt::token_file, trust_header,    trust_from, keep,     sweep_every, metrics_locks,
                                    metrics_without, listen,          host,       tls_cert, tls_key,     port_file,
                                    log_requests,    max_connections, max_queue,  max_body, max_header,  read_timeout,

@@ -103,18 +103,26 @@ Result<std::vector<client::Policy>> policies_in(const std::string& path, const t
     return policies;
 }
 
-Result<Config> understand(const std::string& path, const toml::table& table, const std::vector<std::string>& known) {
-    Config config{path, {}, {}};
+/// Adds what is written in `table`, whose keys begin with `section`.
+Result<void> read_keys(Config& config, const toml::table& table, const std::string& section,
+                       const std::vector<std::string>& known) {
+    const std::string path = config.path;
     for (const auto& [key, node] : table) {
         const std::size_t line = key.source().begin.line;
         const auto bad = [&](const std::string& why) {
             return fail(Errc::config, fmt::format("{}:{}: {}", printable(path), line, why));
         };
-        const std::string name(key.str());
+        const std::string name = section + std::string(key.str());
         if (name == "policy") {
             auto policies = policies_in(path, node);
             if (!policies) return std::unexpected(policies.error());
             config.policies = std::move(*policies);
+            continue;
+        }
+        const bool is_section =
+            std::ranges::any_of(known, [&](const std::string& each) { return each.starts_with(name + "."); });
+        if (is_section && node.is_table()) {
+            if (auto read = read_keys(config, *node.as_table(), name + ".", known); !read) return read;
             continue;
         }
         if (std::ranges::find(known, name) == known.end()) {
@@ -127,6 +135,12 @@ Result<Config> understand(const std::string& path, const toml::table& table, con
         if (!texts) return bad(name + " is a text, a number, a truth value or a list of texts");
         config.entries.emplace(name, ConfigEntry{std::move(*texts), line});
     }
+    return {};
+}
+
+Result<Config> understand(const std::string& path, const toml::table& table, const std::vector<std::string>& known) {
+    Config config{path, {}, {}};
+    if (auto read = read_keys(config, table, "", known); !read) return std::unexpected(read.error());
     return config;
 }
 

@@ -14,7 +14,7 @@ std::string variable_of(const Setting& setting) {
 std::string key_of(const Setting& setting) {
     std::string text(setting.name);
     std::ranges::replace(text, '-', '_');
-    return text;
+    return setting.section.empty() ? text : std::string(setting.section) + "." + text;
 }
 
 std::vector<std::string_view> split_choices(std::string_view choices) {

@@ -23,11 +23,12 @@ struct Setting {
     std::string_view fallback{};  ///< The default; for a value only.
     std::string_view choices{};   ///< `fail|skip`: nothing else is accepted.
     From from = From::anywhere;
+    std::string_view section{};  ///< Of the configuration file: `server` for a key below `[server]`.
 };
 
 /// `HOLDFAST_MAX_HOLD`.
 [[nodiscard]] std::string variable_of(const Setting& setting);
-/// `max_hold`.
+/// `max_hold`; with its section, `server.max_body`.
 [[nodiscard]] std::string key_of(const Setting& setting);
 /// `fail|skip`, split.
 [[nodiscard]] std::vector<std::string_view> split_choices(std::string_view choices);

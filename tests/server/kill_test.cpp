@@ -73,9 +73,17 @@ void take_and_give_back(std::uint16_t port, const std::string& name, const std::
     }
 }
 
-/// Follows the events and comes back, until one of the lock `end` comes. The newest seq of each lock.
-std::map<std::string, std::int64_t> follow(std::uint16_t port) {
-    std::map<std::string, std::int64_t> last;
+using Sequences = std::map<std::string, std::int64_t>;
+
+/// Follows the events and comes back, until those of the lock `end` and all of `expected` have come. There is no order
+/// between locks. The newest seq of each.
+Sequences follow(std::uint16_t port, const std::function<Sequences()>& expected) {
+    Sequences last;
+    const auto is_complete = [&] {
+        for (const auto& [name, seq] : expected())
+            if (last[name] < seq) return false;
+        return true;
+    };
     std::string id;
     while (true) {
         Stream stream(port, "", id);
@@ -83,10 +91,10 @@ std::map<std::string, std::int64_t> follow(std::uint16_t port) {
             const auto document = event->json();
             const std::string name = document.text("/name");
             const std::int64_t seq = document.number("/seq");
-            if (name == "end") return last;
             if (seq <= last[name]) continue;
             EXPECT_EQ(seq, last[name] + 1) << "an event of " << name << " is missing";
             last[name] = seq;
+            if (last.contains("end") && is_complete()) return last;
         }
         if (!stream.last_id().empty()) id = stream.last_id();
         cli_test::moment();
@@ -103,9 +111,11 @@ void work_under(Daemon& daemon, const std::vector<std::uint16_t>& ports,
                 const std::function<void(Inside& inside)>& harm) {
     std::atomic<bool> is_over = false;
     Inside inside;
-    std::map<std::string, std::int64_t> seen;
+    Sequences seen;
+    Sequences there;
     {
-        std::jthread reader([&] { seen = follow(ports.back()); });
+        // Written before the event that lets the reader look at it.
+        std::jthread reader([&] { seen = follow(ports.back(), [&] { return there; }); });
         {
             std::vector<std::jthread> clients;
             for (std::size_t i = 0; i < 6; ++i)
@@ -116,10 +126,11 @@ void work_under(Daemon& daemon, const std::vector<std::uint16_t>& ports,
             await_grants(inside);
             is_over = true;
         }
+        for (const char* name : {"lock-0", "lock-1"})
+            there[name] = daemon.get(fmt::format("/v1/lock?name={}", name)).json().number("/seq");
         EXPECT_EQ(daemon.post("/v1/acquire", R"({"name":"end"})").status, 200);
     }
-    for (const char* name : {"lock-0", "lock-1"})
-        EXPECT_EQ(daemon.get(fmt::format("/v1/lock?name={}", name)).json().number("/seq"), seen[name]) << name;
+    for (const auto& [name, seq] : there) EXPECT_EQ(seen[name], seq) << name;
 }
 
 class Kill : public testing::TestWithParam<std::string> {};
