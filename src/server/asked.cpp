@@ -130,9 +130,10 @@ Result<void> look_up(Store& store, std::vector<Asked>& asked, Deadline deadline)
         }
         auto* const renew = std::get_if<Renew>(&each.request);
         if (renew == nullptr || !each.wants_same_ttl) continue;
-        // Where the look fails, so does the renewal, or it is refused.
         const auto lock = store.inspect(renew->name, deadline);
-        if (!lock || !lock->lease) continue;
+        if (!lock) return std::unexpected(lock.error());
+        // Without a lease it is refused, whatever its ttl.
+        if (!lock->lease) continue;
         if (const auto before = Ttl::of(lock->lease->ttl)) renew->ttl = *before;
     }
     return {};

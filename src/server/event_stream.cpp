@@ -90,11 +90,6 @@ void EventStream::read_page() {
 void EventStream::took(Result<FeedPage> page, std::uint64_t feed_was_at, bool is_at_end) {
     if (state_ == State::is_over) return;
     if (!page) {
-        // A cursor that this store does not know will never be understood.
-        if (page.error().code == Errc::usage) {
-            write(message("error", std::nullopt, Object().set("message", Value::text(page.error().message)).done()));
-            return end();
-        }
         retry_ = services_.loop.after(pause_after_failure, [weak = weak_from_this()] {
             if (const auto self = weak.lock(); self && self->state_ == State::catches_up) self->read_page();
         });

@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 
 /// How often the store is asked although nothing was changed through this daemon.
 constexpr milliseconds poll_interval{200};
+/// Under load the streams get larger pages, and the store is not asked after every batch.
+constexpr milliseconds pause_under_load{10};
 constexpr milliseconds pause_after_failure{1'000};
 constexpr std::size_t most_remembered = 20'000;
 
@@ -65,7 +67,7 @@ void EventFeed::poke() {
     if (streams_.empty()) return;
     if (is_looking_)
         look_again_ = true;
-    else
+    else if (!is_soon_)
         look();
 }
 
@@ -73,6 +75,7 @@ void EventFeed::poke() {
 void EventFeed::look() {
     is_looking_ = true;
     look_again_ = false;
+    is_soon_ = false;
     timer_.reset();
     const std::uint64_t asked = ++looks_;
     const bool is_first = !reader_;
@@ -139,10 +142,9 @@ void EventFeed::looked(Result<FeedPage> page) {
         stream->feed_is_ready();
         stream->take(*shared);
     }
-    if (look_again_ || !is_at_end)
-        look();
-    else
-        plan(poll_interval);
+    if (!is_at_end) return look();
+    is_soon_ = look_again_;
+    plan(is_soon_ ? pause_under_load : poll_interval);
 }
 
 void EventFeed::plan(milliseconds time) {

@@ -70,6 +70,7 @@ private:
     std::uint64_t looks_ = 0;  ///< That were begun.
     bool is_looking_ = false;
     bool look_again_ = false;
+    bool is_soon_ = false;  ///< The next look is a moment away.
     Loop::Timer timer_{};
 };
 

@@ -32,7 +32,7 @@ public:
     virtual void on_drained(std::function<void()> drained) = 0;
     virtual void end_stream() = 0;
 
-    /// Called once, if the client hangs up before its answer is complete.
+    /// Called once, if the client hangs up before its answer is complete; at once, if it is gone.
     virtual void on_gone(std::function<void()> gone) = 0;
 };
 

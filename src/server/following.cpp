@@ -25,6 +25,20 @@ bool wants_stream(const HttpRequest& request) {
     return request.header("accept").value_or("").find("text/event-stream") != std::string_view::npos;
 }
 
+/// Whether the store understands where to begin is found out while the answer can still be a refusal.
+void open_stream(Services& services, const ExchangePtr& exchange, std::optional<EventCursor> since,
+                 std::string prefix) {
+    if (!since || since->text.empty()) return services.events.open(exchange, std::move(since), std::move(prefix));
+    const bool runs = services.readers.run([&services, exchange, since, prefix] {
+        auto found = services.store.events(*since, 1, Deadline::in(services.clock, services.options.patience));
+        services.loop.post([&services, exchange, since, prefix, found = std::move(found)] {
+            if (!found) return exchange->reply(reply_with(found.error()));
+            services.events.open(exchange, since, prefix);
+        });
+    });
+    if (!runs) exchange->reply(reply_with({Errc::store_unavailable, "too many requests wait for the store"}));
+}
+
 Result<HttpReply> page(Store& store, Deadline deadline, const Identity& who, const std::optional<EventCursor>& since,
                        std::string_view prefix, std::size_t limit) {
     EventPage found;
@@ -51,7 +65,7 @@ void handle_events(Services& services, const ExchangePtr& exchange) {
     auto since = beginning(exchange->request);
     std::string prefix(exchange->request.parameter("prefix").value_or(""));
     if (wants_stream(exchange->request) && exchange->request.method == "GET")
-        return services.events.open(exchange, std::move(since), std::move(prefix));
+        return open_stream(services, exchange, std::move(since), std::move(prefix));
     const auto limit = number_in(exchange->request, "limit", usual_page, longest_page);
     if (!limit) return exchange->reply(reply_with(limit.error()));
     answer_with(services, exchange,

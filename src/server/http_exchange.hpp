@@ -35,7 +35,10 @@ public:
     [[nodiscard]] std::size_t unsent() const override;
     void on_drained(std::function<void()> drained) override { drained_ = std::move(drained); }
     void end_stream() override;
-    void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
+    void on_gone(std::function<void()> gone) override {
+        if (state == State::is_complete) return gone();
+        gone_ = std::move(gone);
+    }
 
     enum class State { waits, streams, is_complete };
     State state = State::waits;

@@ -144,6 +144,7 @@ TEST_P(Events, PagesOfJsonCoverTheSame) {
     EXPECT_EQ(seen.size(), 6U);
     EXPECT_EQ(daemon.get("/v1/events?since=end&limit=0").json().size("/events"), 0U);
     EXPECT_EQ(daemon.get("/v1/events?since=nonsense").status, 400);
+    EXPECT_EQ(Stream(daemon, "?since=nonsense").head().status, 400);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, Events, testing::ValuesIn(cli_test::stores()),
