@@ -21,8 +21,8 @@ void expect_the_same(const server::Head& head, std::string_view text) {
     other.body_limit(boost::none);
     boost::system::error_code error;
     other.put(boost::asio::buffer(text.data(), text.size()), error);
-    require(!error || error == http::error::need_more || error == http::error::unexpected_body,
-            "another reader does not understand the head");
+    // What the other one refuses is answered with 400.
+    if (error && error != http::error::need_more && error != http::error::unexpected_body) return;
     require(other.is_header_done(), "another reader finds no end of the head");
     require(other.chunked() == head.is_chunked, "another reader differs about chunks");
     const auto length = other.content_length();
