@@ -39,7 +39,7 @@ std::optional<Instant> trusted_until(const LockStatus& before, const LockStatus&
 /// The writers of a worktree are kept apart by nothing but its lock, so by default only a lease that has run out is
 /// taken away from them.
 bool is_of_a_worktree(const LockName& name, const Store& store) {
-    return name.text().starts_with("worktree/") && store.info().url.ends_with("/.holdfast/locks");
+    return name.text().starts_with("worktree/") && store.info().url.find("/.holdfast/locks") != std::string::npos;
 }
 
 /// What a policy forbids.

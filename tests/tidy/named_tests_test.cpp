@@ -18,6 +18,11 @@ TEST(SecurityPage, NamesTestsThatExist) {
     EXPECT_THAT(numbers_without_partner(page), IsEmpty());
 }
 
+TEST(WorktreePage, NamesTestsThatExist) {
+    const auto page = read_source("docs/reference/worktree.md");
+    EXPECT_THAT(tests_that_do_not_exist(page, sources_below({"tests"}, {".cpp"})), IsEmpty());
+}
+
 TEST(NamedTestsCheck, RefusesATestThatDoesNotExist) {
     const std::vector tests{
         made_up("a_test.cpp", "TEST(Door, IsShut) {\nTEST_F(Door, Opens) {\nTEST_P(Key, Fits) {\n")};

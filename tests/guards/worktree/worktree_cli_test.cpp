@@ -124,9 +124,12 @@ TEST_F(WorktreeCommand, ARenewalThatFailsStopsTheCommand) {
 
 TEST_F(WorktreeCommand, ALiveLeaseIsNotTakenAwayUnlessAPolicyAllowsIt) {
     Running running = holder();
-    const Ended refused = box_.run({"unlock", "worktree/main", "--yes", "-s", "file:.holdfast/locks", "--json"});
-    EXPECT_EQ(refused.status, 77);
-    EXPECT_EQ(refused.code(), "E_DENIED");
+    for (const char* store :
+         {"file:.holdfast/locks", "file:.holdfast/locks?sync=off", "file:main/../.holdfast/locks/"}) {
+        const Ended refused = box_.run({"unlock", "worktree/main", "--yes", "-s", store, "--json"});
+        EXPECT_EQ(refused.status, 77) << store;
+        EXPECT_EQ(refused.code(), "E_DENIED") << store;
+    }
     EXPECT_EQ(status().text("/state"), "held");
     let_go();
     EXPECT_EQ(running.wait().status, 0);
