@@ -205,7 +205,7 @@ void handle_health(Services& /*services*/, const ExchangePtr& exchange) {
 
 void handle_ready(Services& services, const ExchangePtr& exchange) {
     if (services.is_stopping) return exchange->reply(reply_with({Errc::store_unavailable, "the daemon is stopping"}));
-    // What is wrong with it is in the log: this is for everybody.
+    // What is wrong with it, `holdfast token list` says: this is for everybody.
     if (services.authorizer.door().problem())
         return exchange->reply(reply_with({Errc::store_unavailable, "the token file cannot be used"}));
     answer_with(services, exchange, [](Store& store, Deadline deadline) -> Result<HttpReply> {
