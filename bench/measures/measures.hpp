@@ -2,6 +2,7 @@
 
 #include "harness/comparison.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,6 +18,12 @@ struct Site {
     int rounds = 7;
     int growth = 0;  ///< Locks of the large store in P10.
 };
+
+/// How pairs are measured: by so many clients, on so many threads where the peer has threads, for so long.
+inline constexpr int pair_clients = 32;
+inline constexpr int pair_threads = 2;
+inline constexpr std::chrono::milliseconds pair_round{1000};
+[[nodiscard]] inline Goal at_least(double ratio) { return {ratio, Better::higher}; }
 
 /// The URL of a store that nobody has used: `sqlite` and `file` in the site's folder, the others in a server that is
 /// started when it is first needed and ends with the program.

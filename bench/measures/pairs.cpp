@@ -12,19 +12,13 @@
 namespace holdfast::bench {
 namespace {
 
-constexpr int many = 32;
-constexpr int threads = 2;
-constexpr std::chrono::milliseconds a_round{1000};
-
 Contender contender(std::string name, const Clients& clients) {
-    return {std::move(name), [&] { return pairs_per_second(clients, a_round); }};
+    return {std::move(name), [&] { return pairs_per_second(clients, pair_round); }};
 }
-
-Goal at_least(double ratio) { return {ratio, Better::higher}; }
 
 /// A peer that says itself how many pairs it made in a second, with 32 clients.
 Contender program(std::string name, std::vector<std::string> command) {
-    command.insert(command.end(), {std::to_string(many), std::to_string(a_round.count())});
+    command.insert(command.end(), {std::to_string(pair_clients), std::to_string(pair_round.count())});
     return {std::move(name), [command] { return std::stod(output_of(command)); }};
 }
 
@@ -38,8 +32,8 @@ struct Peer {
 std::vector<Line> beside(const Site& site, const std::vector<Peer>& peers, const std::string& id,
                          const std::string& server, const std::string& kind) {
     const auto store = opened(fresh_store(site, kind));
-    const Clients single = library_clients(*store, many);
-    const Clients gathered = library_clients(*store, threads, many / threads);
+    const Clients single = library_clients(*store, pair_clients);
+    const Clients gathered = library_clients(*store, pair_threads, pair_clients / pair_threads);
     std::vector contenders{contender("library, 32 threads", single),
                            contender("library, 2 threads with 16 clients each", gathered)};
     for (const Peer& peer : peers) contenders.push_back(peer.contender);
@@ -77,7 +71,7 @@ std::vector<Line> measure_sqlite_pairs(const Site& site) {
 
 std::vector<Line> measure_redis_pairs(const Site& site) {
     const auto port = tests::shared_server_port("redis");
-    const RedisBenchmark peer(port, many, threads);
+    const RedisBenchmark peer(port, pair_clients, pair_threads);
     // A pair is two calls, one of which the peer does not make.
     const Contender calls{"EVALSHA acquire, half the calls", [&] { return peer.calls_per_second() / 2; }};
     const Contender redlock = program("node-redlock", {"node", (site.peers / "node_redlock.js").string(),
@@ -86,7 +80,7 @@ std::vector<Line> measure_redis_pairs(const Site& site) {
 }
 
 std::vector<Line> measure_postgres_pairs(const Site& site) {
-    const PgBench peer(tests::shared_server_port("postgres"), site.folder, many, threads);
+    const PgBench peer(tests::shared_server_port("postgres"), site.folder, pair_clients, pair_threads);
     const Contender row{"pgbench lease row", [&] { return peer.pairs_per_second(); }};
     return beside(site, {{row, 1.0}}, "P6", "PostgreSQL", "postgres");
 }
@@ -94,7 +88,7 @@ std::vector<Line> measure_postgres_pairs(const Site& site) {
 std::vector<Line> measure_mysql_pairs(const Site& site) {
     const auto port = tests::shared_server_port("mysql");
     const tests::MysqlDatabase database(port);
-    const Clients rows = mysql_rows(port, database.name(), many);
+    const Clients rows = mysql_rows(port, database.name(), pair_clients);
     return beside(site, {{contender("MariaDB lease row", rows), 1.0}}, "P7", "MariaDB", "mysql");
 }
 
