@@ -16,8 +16,8 @@ std::vector<StoreCase> store_cases() {
          .withstands_clock_steps = true,
          .is_daemon = true,
          .histories = 60},
-        {.name = "http_postgres", .start = start_http_postgres, .is_daemon = true, .histories = 20},
-        {.name = "http_redis", .start = start_http_redis, .is_daemon = true, .histories = 20},
+        {.name = "http_postgres", .start = start_http_postgres, .is_daemon = true, .histories = 10},
+        {.name = "http_redis", .start = start_http_redis, .is_daemon = true, .histories = 10},
     };
 }
 
