@@ -1,3 +1,4 @@
+import "./web_crypto";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Deduplicator, SseParser } from "../../clients/js/src/events";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditEvent, EventKind } from "../../clients/js/src/documents";
-import { since, ticks, timelineOf } from "../../web/src/model/timeline";
+import { since, ticks, timelineOf, usualHoldOf } from "../../web/src/model/timeline";
 
 const start = Date.parse("2026-01-31T12:00:00.000Z");
 let seq = 0;
@@ -120,4 +120,14 @@ test("an axis has few and round steps", () => {
         const found = ticks(start, start + span, 8);
         assert.ok(found.length >= 2 && found.length <= 9, `${span}: ${found.length}`);
     }
+});
+
+test("what is usual is the nearest rank of the last completed holds, and nothing where there are few", () => {
+    const log: AuditEvent[] = [];
+    for (const [i, length] of [5, 1, 4, 2, 3].entries())
+        log.push(event(100 * i, "acquired"), event(100 * i + length, "released"));
+    log.push(event(900, "acquired", { details: { ttl_ms: "999000" } }));
+    const usual = (events: AuditEvent[]) => usualHoldOf(timelineOf(events, now, null, null).holds);
+    assert.deepEqual(usual(log), { p50: 3_000, p95: 5_000, samples: 5 });
+    assert.equal(usual(log.slice(2)), null);
 });

@@ -100,6 +100,7 @@ class Console {
             return;
         }
         this.nav.hidden = false;
+        this.link.hidden = false;
         this.showAccount();
         this.live.start();
         this.open();
@@ -132,7 +133,7 @@ class Console {
         this.grade.hidden = true;
         this.banner.hidden = true;
         replace(this.account);
-        setText(this.linkText, "");
+        this.link.hidden = true;
         document.title = "Sign in · Holdfast";
         for (const dialog of document.querySelectorAll("dialog")) dialog.close();
         replace(

@@ -1,5 +1,5 @@
 import { Calls, pause, repeated, type CallOptions } from "./calls.js";
-import type { AuditEvent, Lock, LockInUse } from "./documents.js";
+import type { AuditEvent, Lock } from "./documents.js";
 import { HoldfastError } from "./errors.js";
 import { feed, type FeedItem, type FeedOptions } from "./events.js";
 import { Elapsed, Hold, newCredentials } from "./hold.js";
@@ -95,8 +95,8 @@ export class Client {
         await this.calls.post("/v1/unlock", { name, lock_id: lockId, ...more });
     }
 
-    async lock(name: string): Promise<LockInUse> {
-        return this.read<LockInUse>("/v1/lock", { name });
+    async lock(name: string): Promise<Lock> {
+        return this.read<Lock>("/v1/lock", { name });
     }
 
     /** Locks that somebody holds, by name. */

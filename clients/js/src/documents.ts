@@ -35,19 +35,6 @@ export interface Lock {
     may_be_stale?: boolean;
 }
 
-export interface UsualHold {
-    p50: number;
-    p95: number;
-    samples: number;
-}
-
-/** What `GET /v1/lock` says in addition. */
-export interface LockInUse extends Lock {
-    held_ms: number | null;
-    usual_hold_ms?: UsualHold;
-    turn_in_ms?: number;
-}
-
 export interface Grant extends Lock {
     /** `<lock_id>.<lease_key>`, a secret: who has it is the holder. */
     lease: string;
@@ -93,6 +80,8 @@ export interface Session {
     user: string | null;
     role: "viewer" | "holder" | "admin";
     prefixes: string[];
+    /** `viewer`, `holder:team-a`. */
+    grants?: string[];
     auth: "open" | "token" | "cookie" | "proxy";
 }
 

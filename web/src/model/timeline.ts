@@ -196,3 +196,25 @@ export function ticks(from: number, to: number, about: number): number[] {
     for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);
     return found;
 }
+
+export interface UsualHold {
+    p50: number;
+    p95: number;
+    samples: number;
+}
+
+const mostSamples = 50;
+const fewestSamples = 5;
+
+/** How long a lock is usually held, as the command line counts it: by its last completed holds, if there are enough. */
+export function usualHoldOf(holds: HoldSpan[]): UsualHold | null {
+    const times = holds
+        .filter((hold) => hold.end !== "going on" && !hold.isCut)
+        .slice(-mostSamples)
+        .map((hold) => hold.to - hold.from)
+        .sort((a, b) => a - b);
+    if (times.length < fewestSamples) return null;
+    // The nearest rank: a time that was measured, and never one between two.
+    const percentile = (percent: number): number => times[Math.ceil((times.length * percent) / 100) - 1] ?? 0;
+    return { p50: percentile(50), p95: percentile(95), samples: times.length };
+}

@@ -22,7 +22,3 @@ export interface Page {
     reconnected?(): void;
     close?(): void;
 }
-
-export function mayAdminister(session: Session): boolean {
-    return session.role === "admin";
-}

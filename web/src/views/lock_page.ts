@@ -1,21 +1,19 @@
 import { HoldfastError } from "../../../clients/js/src/errors";
-import { daemon } from "../model/daemon";
-import type { AuditEvent, LockInUse } from "../../../clients/js/src/documents";
+import type { AuditEvent } from "../../../clients/js/src/documents";
 import { button, h, icon, replace, setText, untrusted, type Child } from "../base/dom";
 import { plural } from "../base/text";
 import { ago, instant, moment, seconds, words } from "../base/time";
 import { checkChain, type ChainCheck } from "../model/chain";
-import { after, holderWords, openQuestion, stateAt } from "../model/locks";
-import { since, timelineOf } from "../model/timeline";
+import { holderWords, openQuestion, stateAt } from "../model/locks";
+import { LockLog } from "../model/lock_log";
+import { since, timelineOf, usualHoldOf, type UsualHold } from "../model/timeline";
+import { mayAdminister, roleFor } from "../model/rights";
 import { answer, breakLocks, releaseLock } from "./actions";
-import { mayAdminister, type Context, type Page } from "./context";
+import type { Context, Page } from "./context";
 import { eventTable } from "./event_table";
 import { facts, holder, loading, notice, stateBadge, time } from "./parts";
 import { timelinePicture } from "./timeline_picture";
 import { UsualHoldView } from "./usual_hold";
-
-const firstPage = 300;
-const wholeLog = 100_000;
 
 const spans: ReadonlyArray<readonly [string, number]> = [
     ["All", Infinity],
@@ -35,8 +33,8 @@ function chainWords(check: ChainCheck): string {
 export class LockPage implements Page {
     readonly title: string;
     readonly element: HTMLElement;
-    private lock: LockInUse | null = null;
-    private events: AuditEvent[] = [];
+    private readonly known: LockLog;
+    private usualHold: UsualHold | null = null;
     private check: ChainCheck | null = null;
     private isReading = false;
     private mustReadAgain = false;
@@ -58,6 +56,7 @@ export class LockPage implements Page {
         private readonly name: string,
     ) {
         this.title = name;
+        this.known = new LockLog(name, context.live.clock);
         this.element = h(
             "div",
             { class: "page" },
@@ -90,48 +89,42 @@ export class LockPage implements Page {
     }
 
     reconnected(): void {
-        void this.read();
+        void this.read(() => this.known.readAnew());
     }
 
     event(event: AuditEvent): void {
-        if (event.name !== this.name || !this.lock) return;
-        const newest = this.events[this.events.length - 1];
-        if (event.seq === (newest?.seq ?? 0) + 1) {
-            this.events.push(event);
-            this.lock = { ...this.lock, ...after(this.lock, event) };
-            this.show();
-        }
-        // The queue and the usual time are not in an event.
-        void this.read();
+        if (event.name === this.name) void this.read();
     }
 
     update(): void {
-        if (!this.lock) return;
-        const now = this.context.live.clock.now();
-        const from = instant(this.lock.acquired_at);
-        const end = instant(this.lock.expires_at);
+        const { lock } = this.known;
+        if (!lock) return;
+        const { live } = this.context;
+        const now = live.clock.now();
+        const listed = live.locks.get(this.name);
+        // The queue is in no event.
+        if (listed && listed.seq === lock.seq && listed.waiters !== lock.waiters) {
+            lock.waiters = listed.waiters;
+            this.showState(now);
+        }
+        const from = instant(lock.acquired_at);
+        const end = instant(lock.expires_at);
         if (from !== null) setText(this.heldFor, words(Math.max(1000, now - from)));
         if (end !== null) setText(this.countdown, end > now ? seconds(end - now) : ago(now - end));
-        this.usual.update(this.lock.usual_hold_ms, from === null ? null : now - from);
-        const state = stateAt(this.lock, now);
+        this.usual.update(this.usualHold, from === null ? null : now - from);
+        const state = stateAt(lock, now);
         if (this.head.dataset["state"] !== state) this.showHead(now);
     }
 
-    private async read(limit = Math.max(firstPage, this.events.length)): Promise<void> {
+    private async read(reading = (): Promise<void> => this.known.read()): Promise<void> {
         if (this.isReading) {
             this.mustReadAgain = true;
             return;
         }
         this.isReading = true;
         try {
-            const asked = performance.now();
-            const lock = await daemon.get<LockInUse>("/v1/lock", { name: this.name });
-            this.context.live.clock.see(Date.parse(lock.as_of), asked);
-            const { events } = await daemon.get<{ events: AuditEvent[] }>("/v1/history", { name: this.name, limit });
+            await reading();
             if (this.isClosed) return;
-            this.lock = lock;
-            // Events that are newer than the lock belong to the next reading.
-            this.events = events.filter((event) => event.seq <= lock.seq);
             replace(this.problem);
             this.show();
             await this.verify();
@@ -156,17 +149,17 @@ export class LockPage implements Page {
                 button("Try again", () => void this.read()),
             ),
         );
-        if (!this.lock) {
+        if (!this.known.lock) {
             replace(this.state);
             replace(this.picture, h("p", { class: "faint" }, "Nothing is known yet."));
         }
     }
 
     private async verify(): Promise<void> {
-        const { lock } = this;
+        const { lock } = this.known;
         if (!lock) return;
-        this.check = await checkChain(this.events, lock);
-        if (!this.isClosed && this.lock === lock) this.showChain();
+        this.check = await checkChain(this.known.events, lock);
+        if (!this.isClosed && this.known.lock === lock) this.showChain();
     }
 
     private show(): void {
@@ -180,11 +173,11 @@ export class LockPage implements Page {
     }
 
     private showHead(now: number): void {
-        const { lock } = this;
+        const { lock } = this.known;
         if (!lock) return;
         const state = stateAt(lock, now);
         this.head.dataset["state"] = state;
-        const isAdmin = mayAdminister(this.context.session);
+        const isAdmin = mayAdminister(this.context.session, this.name);
         const isHeld = lock.lock_id !== null;
         const focused = document.activeElement?.getAttribute("data-action");
         replace(
@@ -194,7 +187,7 @@ export class LockPage implements Page {
                 h(
                     "div",
                     { class: "actions" },
-                    this.context.session.role !== "viewer" &&
+                    ["holder", "admin"].includes(roleFor(this.context.session, this.name)) &&
                         button("Release…", () => releaseLock(this.context, lock), "", { "data-action": "release" }),
                     isAdmin &&
                         button("Break…", () => breakLocks(this.context, [lock], () => void this.read()), "danger", {
@@ -206,10 +199,12 @@ export class LockPage implements Page {
     }
 
     private showState(now: number): void {
-        const { lock } = this;
+        const { lock } = this.known;
         if (!lock) return;
         if (lock.lock_id === null) {
-            const last = this.events.filter((event) => event.event === "released" || event.event === "broken").pop();
+            const last = this.known.events
+                .filter((event) => event.event === "released" || event.event === "broken")
+                .pop();
             replace(
                 this.state,
                 h(
@@ -246,7 +241,7 @@ export class LockPage implements Page {
                 facts(
                     ["Operation", lock.operation !== null && untrusted(lock.operation)],
                     ["Reason", lock.reason !== null && untrusted(lock.reason)],
-                    ...meta.map(([key, value]): [string, Child] => [key, untrusted(value)]),
+                    ...meta.map(([key, value]): [Child, Child] => [untrusted(key), untrusted(value)]),
                     ["Token", h("span", { class: "number" }, String(lock.token))],
                     ["Lease", h("code", { class: "id" }, lock.lock_id)],
                 ),
@@ -288,14 +283,12 @@ export class LockPage implements Page {
                     h("strong", { class: "figure" }, String(lock.waiters)),
                     h("span", { class: "faint" }, lock.waiters === 1 ? "waiter" : "waiters"),
                 ),
-                lock.turn_in_ms !== undefined &&
-                    h("p", { class: "hint" }, `Who comes now may have it in about ${words(lock.turn_in_ms)}.`),
             ),
         );
     }
 
     private showRequest(now: number): void {
-        const { lock } = this;
+        const { lock } = this.known;
         const question = lock && openQuestion(lock, now);
         if (!lock || !question) {
             replace(this.request);
@@ -324,7 +317,7 @@ export class LockPage implements Page {
                     time(question.expires_at, now),
                     ".",
                 ),
-                mayAdminister(this.context.session) &&
+                mayAdminister(this.context.session, this.name) &&
                     h(
                         "div",
                         { class: "actions" },
@@ -336,19 +329,16 @@ export class LockPage implements Page {
     }
 
     private showPicture(now: number): void {
-        const { lock } = this;
+        const { lock } = this.known;
         if (!lock) return;
-        if (this.events.length === 0) {
+        const question = openQuestion(lock, now);
+        const questionUntil = question ? instant(question.expires_at) : null;
+        const whole = timelineOf(this.known.events, now, instant(lock.expires_at), questionUntil);
+        this.usualHold = usualHoldOf(whole.holds);
+        if (this.known.events.length === 0) {
             replace(this.picture, h("p", { class: "faint" }, "Nothing has happened to this lock."));
             return;
         }
-        const question = openQuestion(lock, now);
-        const whole = timelineOf(
-            this.events,
-            now,
-            instant(lock.expires_at),
-            question ? instant(question.expires_at) : null,
-        );
         const width = Math.max(300, this.picture.clientWidth || 900);
         replace(
             this.picture,
@@ -357,15 +347,18 @@ export class LockPage implements Page {
     }
 
     private showLog(now: number): void {
-        const { lock } = this;
+        const { lock } = this.known;
         if (!lock) return;
-        const oldest = this.events[0]?.seq ?? lock.seq + 1;
+        const oldest = this.known.events[0]?.seq ?? lock.seq + 1;
         const more = oldest - lock.pruned_seq - 1;
         replace(
             this.log,
-            eventTable(this.events, now),
+            eventTable(this.known.events, now),
             more > 0 &&
-                button(`Read ${plural(more, "older event")} and check the whole chain`, () => void this.read(wholeLog)),
+                button(
+                    `Read ${plural(more, "older event")} and check the whole chain`,
+                    () => void this.read(() => this.known.readAnew(true)),
+                ),
             lock.pruned_seq > 0 && h("p", { class: "hint" }, `Events up to ${lock.pruned_seq} were pruned.`),
         );
     }

@@ -4,8 +4,9 @@ import { plural, printable } from "../base/text";
 import { instant } from "../base/time";
 import { openQuestion, prefixes, selected, stateAt, type SortKey, type View } from "../model/locks";
 import type { Lock } from "../../../clients/js/src/documents";
+import { mayAdminister } from "../model/rights";
 import { answer, breakLocks } from "./actions";
-import { mayAdminister, type Context, type Page } from "./context";
+import type { Context, Page } from "./context";
 import { emptyState, loading, notice } from "./parts";
 import { LockTable } from "./table";
 
@@ -45,7 +46,7 @@ export class LocksPage implements Page {
         this.table = new LockTable(
             {
                 sort: (key) => this.sort(key),
-                select: (name, isSelected) => this.select(name, isSelected),
+                select: (names, isSelected) => this.select(names, isSelected),
             },
             () => context.live.clock.now(),
         );
@@ -227,7 +228,7 @@ export class LocksPage implements Page {
             this.chosen.clear();
             this.update();
         };
-        const isAdmin = mayAdminister(this.context.session);
+        const isAdmin = locks.every((lock) => mayAdminister(this.context.session, lock.name));
         replace(
             this.bar,
             h("strong", {}, `${plural(locks.length, "lock")} selected`),
@@ -240,7 +241,7 @@ export class LocksPage implements Page {
             isAdmin &&
                 asked.length > 0 &&
                 button("Deny…", () => answer(this.context, "deny", this.chosenLocks(), done)),
-            !isAdmin && h("span", { class: "faint" }, "Breaking and answering is for administrators."),
+            !isAdmin && h("span", { class: "faint" }, "Breaking and answering is for administrators of these locks."),
             button("Clear", done, "plain"),
         );
     }
@@ -252,9 +253,10 @@ export class LocksPage implements Page {
             .filter((lock) => instant(lock.acquired_at) !== null);
     }
 
-    private select(name: string, isSelected: boolean): void {
-        if (isSelected) this.chosen.add(name);
-        else this.chosen.delete(name);
+    private select(names: string[], isSelected: boolean): void {
+        for (const name of names)
+            if (isSelected) this.chosen.add(name);
+            else this.chosen.delete(name);
         this.update();
     }
 

@@ -65,7 +65,7 @@ export function loading(rows: number): HTMLElement {
 }
 
 /** A list of terms; a value that is null is left out. */
-export function facts(...rows: Array<[string, Child]>): HTMLElement {
+export function facts(...rows: Array<[Child, Child]>): HTMLElement {
     return h(
         "dl",
         { class: "facts" },

@@ -4,8 +4,9 @@ import { lockAddress } from "../base/router";
 import { plural, printable } from "../base/text";
 import { instant, seconds, words } from "../base/time";
 import { holderWords, openQuestion } from "../model/locks";
+import { mayAdminister } from "../model/rights";
 import { answer } from "./actions";
-import { mayAdminister, type Context, type Page } from "./context";
+import type { Context, Page } from "./context";
 import { emptyState, holder, loading, time } from "./parts";
 
 export function openRequests(locks: Iterable<Lock>, now: number): Array<{ lock: Lock; question: Override }> {
@@ -42,7 +43,7 @@ export class RequestsPage implements Page {
     }
 
     update(): void {
-        const { live, session } = this.context;
+        const { live } = this.context;
         const now = live.clock.now();
         const open = openRequests(live.locks.values(), now);
         for (const name of this.chosen) if (!open.some(({ lock }) => lock.name === name)) this.chosen.delete(name);
@@ -75,14 +76,12 @@ export class RequestsPage implements Page {
         replace(
             this.bar,
             h("strong", {}, `${plural(this.chosen.size, "request")} selected`),
-            mayAdminister(session) &&
-                button("Approve…", () => answer(this.context, "approve", this.chosenLocks(), done), "", {
-                    "data-focus": "approve",
-                }),
-            mayAdminister(session) &&
-                button("Deny…", () => answer(this.context, "deny", this.chosenLocks(), done), "", {
-                    "data-focus": "deny",
-                }),
+            button("Approve…", () => answer(this.context, "approve", this.chosenLocks(), done), "", {
+                "data-focus": "approve",
+            }),
+            button("Deny…", () => answer(this.context, "deny", this.chosenLocks(), done), "", {
+                "data-focus": "deny",
+            }),
             button("Clear", done, "plain", { "data-focus": "clear" }),
         );
         if (focused && document.activeElement?.getAttribute("data-focus") !== focused)
@@ -107,7 +106,7 @@ export class RequestsPage implements Page {
             },
         });
         check.checked = this.chosen.has(lock.name);
-        const isAdmin = mayAdminister(this.context.session);
+        const isAdmin = mayAdminister(this.context.session, lock.name);
         return h(
             "article",
             { class: "card request" },

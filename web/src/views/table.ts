@@ -8,7 +8,7 @@ import { holder, stateBadge } from "./parts";
 
 export interface TableActions {
     sort(key: SortKey): void;
-    select(name: string, isSelected: boolean): void;
+    select(names: string[], isSelected: boolean): void;
 }
 
 interface Column {
@@ -42,7 +42,7 @@ class Row {
     constructor(name: string, actions: TableActions) {
         this.check = h("input", {
             attrs: { type: "checkbox", "aria-label": `Select ${printable(name)}` },
-            on: { change: () => actions.select(name, this.check.checked) },
+            on: { change: () => actions.select([name], this.check.checked) },
         });
         this.link = h("a", { attrs: { href: lockAddress(name) } }, untrusted(name));
         this.cell(0).append(this.link);
@@ -139,7 +139,13 @@ export class LockTable {
     ) {
         this.all = h("input", {
             attrs: { type: "checkbox", "aria-label": "Select all that are listed" },
-            on: { change: () => this.locks.forEach((lock) => actions.select(lock.name, this.all.checked)) },
+            on: {
+                change: () =>
+                    actions.select(
+                        this.locks.map((lock) => lock.name),
+                        this.all.checked,
+                    ),
+            },
         });
         const heads = columns.map((column) => this.head(column));
         this.table = h(
@@ -252,7 +258,7 @@ export class LockTable {
         } else if (event.key === "x") {
             event.preventDefault();
             const name = [...this.rows.keys()][at];
-            if (name !== undefined) this.actions.select(name, !this.selected.has(name));
+            if (name !== undefined) this.actions.select([name], !this.selected.has(name));
         }
     }
 }

@@ -1,12 +1,12 @@
-import type { UsualHold } from "../../../clients/js/src/documents";
 import { h, replace, setText } from "../base/dom";
 import { words } from "../base/time";
+import type { UsualHold } from "../model/timeline";
 
 /** How long a lock is held beside how long it usually is. */
 export class UsualHoldView {
     readonly element = h("div", {});
 
-    update(usual: UsualHold | undefined, held: number | null): void {
+    update(usual: UsualHold | null, held: number | null): void {
         this.element.hidden = held === null;
         if (held === null) return;
         if (!usual) {
