@@ -36,12 +36,20 @@ Length length_of(const std::string& fault) {
 
 Choices::Choices(const Options& options) : options_(options), random_(options.seed) {
     for (const std::string& fault : options.faults) weighted_.insert(weighted_.end(), weight_of(fault), fault);
+    deal();
+}
+
+/// Faults come like cards: all of them before any comes again, so that a short run has each.
+void Choices::deal() {
+    dealt_ = 0;
+    for (std::size_t left = weighted_.size(); left > 1; --left) std::swap(weighted_[left - 1], weighted_[below(left)]);
 }
 
 Choice Choices::next() {
     // All is drawn every time, so that what one fault needs does not change what the next one gets.
     Choice choice;
-    choice.fault = weighted_[below(weighted_.size())];
+    if (dealt_ == weighted_.size()) deal();
+    choice.fault = weighted_[dealt_++];
     choice.pause = milliseconds{below(500)};
     choice.place = below(options_.clients);
     const auto has = [&](const std::string& workload) {

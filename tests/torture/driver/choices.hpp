@@ -26,8 +26,11 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+    void deal();
+
     const Options& options_;
-    std::vector<std::string> weighted_{};
+    std::vector<std::string> weighted_{};  ///< Each fault as often as its weight says, in the order of this deal.
+    std::size_t dealt_ = 0;
     std::mt19937_64 random_;
 };
 

@@ -25,33 +25,37 @@ Nemesis::Nemesis(const Options& options, Stage& stage, Crew& crew, holdfast::Sto
 void Nemesis::rage() {
     Choices choices(options_);
     const auto end = steady_clock::now() + options_.time;
-    for (std::uint64_t round = 1; options_.rounds ? round <= *options_.rounds : steady_clock::now() < end; ++round) {
+    // A fault that found nobody to harm is no round; most find somebody.
+    std::uint64_t tries = 0;
+    for (std::uint64_t round = 1;
+         options_.rounds ? round <= *options_.rounds && tries < 4 * *options_.rounds : steady_clock::now() < end;) {
         const Choice choice = choices.next();
-        fmt::print("fault {}: after {} ms {} (client {}, lock {}, {} ms)\n", round, choice.pause.count(), choice.fault,
-                   choice.place, choice.lock, choice.length.count());
+        fmt::print("fault {}: after {} ms {} (client {}, lock {}, {} ms)\n", ++tries, choice.pause.count(),
+                   choice.fault, choice.place, choice.lock, choice.length.count());
         rest(choice.pause);
-        inflict(choice);
+        if (inflict(choice)) ++round;
         crew_.expect_all_alive();
     }
     while (!due_.empty()) rest(10ms);
     recorder_.line(fmt::format(R"({{"e":"heal","t":{}}})", now_ns()));
 }
 
-void Nemesis::inflict(const Choice& choice) {
-    if (choice.fault == "restore") return harmed_.empty() ? restore(choice) : void();
+bool Nemesis::inflict(const Choice& choice) {
+    if (choice.fault == "restore") return restore(choice);
     const std::int64_t begun = now_ns();
     if (choice.fault == "kill") {
         const std::size_t victim = victim_of(choice);
         const std::string name = crew_.name_of(victim);
-        if (harmed_.contains(name)) return;
+        if (harmed_.contains(name)) return false;
         crew_.replace(victim);
-        return record("kill", name, begun);
+        record("kill", name, begun);
+        return true;
     }
     if (choice.fault == "stop") {
         // Some must go on: only running clients notice that others are stopped.
         const std::size_t victim = victim_of(choice);
-        if (crew_.is_stopped(victim) || crew_.stopped() * 3 >= crew_.size()) return;
-        if (harmed_.contains(crew_.name_of(victim))) return;
+        if (crew_.is_stopped(victim) || crew_.stopped() * 3 >= crew_.size()) return false;
+        if (harmed_.contains(crew_.name_of(victim))) return false;
         crew_.stop(victim);
         due_.emplace(steady_clock::now() + choice.length, [this, begun, name = crew_.name_of(victim)] {
             const auto place = crew_.place_of(name);
@@ -59,7 +63,7 @@ void Nemesis::inflict(const Choice& choice) {
             record("stop", name, begun);
             crew_.resume(*place);
         });
-        return;
+        return true;
     }
     if (choice.fault.starts_with("supervisor_")) return harm_supervisor(choice);
     stage_.begin(choice);
@@ -67,15 +71,16 @@ void Nemesis::inflict(const Choice& choice) {
     stage_.finish(choice);
     recorder_.line(fmt::format(R"({{"e":"fault","kind":"{}","t":{},"t1":{},"ms":{}}})", choice.fault, begun, now_ns(),
                                choice.fault == "delay" ? choice.delay.count() : 0));
+    return true;
 }
 
-void Nemesis::harm_supervisor(const Choice& choice) {
+bool Nemesis::harm_supervisor(const Choice& choice) {
     const std::size_t place = victim_of(choice);
-    if (crew_.is_stopped(place) || harmed_.contains(crew_.name_of(place))) return;
+    if (crew_.is_stopped(place) || harmed_.contains(crew_.name_of(place))) return false;
     // Either process of it. By the length, which the seed has chosen.
     const Crew::Link link = choice.length.count() % 2 == 0 ? Crew::Link::outer : Crew::Link::inner;
     auto supervisor = std::make_shared<holdfast::base::Fd>(crew_.supervisor_of(place, link));
-    if (!*supervisor) return;
+    if (!*supervisor) return false;
     // It may end at any moment, and then there is nobody to hear it.
     const auto send = [supervisor](int signal) {
         syscall(SYS_pidfd_send_signal, supervisor->get(), signal, nullptr, 0);
@@ -84,7 +89,8 @@ void Nemesis::harm_supervisor(const Choice& choice) {
     const std::string name = crew_.name_of(place);
     if (choice.fault == "supervisor_kill") {
         send(SIGKILL);
-        return record(choice.fault, name, begun);
+        record(choice.fault, name, begun);
+        return true;
     }
     send(SIGSTOP);
     harmed_.insert(name);
@@ -93,10 +99,12 @@ void Nemesis::harm_supervisor(const Choice& choice) {
         send(SIGCONT);
         harmed_.erase(name);
     });
+    return true;
 }
 
 /// As `docs/reference/stores.md` says: everybody stops, the backup is put in place, everybody starts.
-void Nemesis::restore(const Choice& choice) {
+bool Nemesis::restore(const Choice& choice) {
+    while (!harmed_.empty()) rest(10ms);
     const std::int64_t copied = now_ns();
     std::vector<std::size_t> running;
     for (std::size_t place = 0; place < crew_.size(); ++place)
@@ -110,6 +118,7 @@ void Nemesis::restore(const Choice& choice) {
     stage_.finish(choice);
     record("restore", "", begun, copied);
     crew_.start_all();
+    return true;
 }
 
 std::size_t Nemesis::victim_of(const Choice& choice) const {

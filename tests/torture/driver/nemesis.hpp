@@ -22,10 +22,11 @@ public:
     void rage();
 
 private:
-    void inflict(const Choice& choice);
-    void restore(const Choice& choice);
+    /// Whether there was somebody to harm.
+    [[nodiscard]] bool inflict(const Choice& choice);
+    [[nodiscard]] bool restore(const Choice& choice);
     /// One that `holdfast run` is at work in.
-    void harm_supervisor(const Choice& choice);
+    [[nodiscard]] bool harm_supervisor(const Choice& choice);
     [[nodiscard]] std::size_t victim_of(const Choice& choice) const;
     void record(const std::string& fault, const std::string& victim, std::int64_t begun, std::int64_t copied = 0);
     /// Sleeps, and continues processes that have been stopped long enough.
