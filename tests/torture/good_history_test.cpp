@@ -33,6 +33,18 @@ TEST(GoodHistory, OfTwoSupervisorsPasses) {
     EXPECT_EQ(judged(supervised()).counts.at("leases with children"), 2U);
 }
 
+TEST(GoodHistory, ARepeatOfAGrantThatNobodyHeardOfAndTheStoreHasForgottenPasses) {
+    Story story = two_holders();
+    story.unheard("C.acquire", "c", 5, R"("op":"acquire","id":"C")");
+    story.call("C.again", "c", 95, 96, R"("op":"acquire","id":"C")", R"("r":"ok","tok":300)");
+    story.drop("1").drop("2").drop("3").drop("4").drop("5").drop("state");
+    story.audit("0", 1, "acquired", "C", 50).audit("1", 2, "stolen", "A", 100, "C").audit("2", 3, "released", "A", 100);
+    story.audit("3", 4, "acquired", "B", 200).audit("4", 5, "renewed", "B", 200).audit("5", 6, "released", "B", 200);
+    story.audit("6", 7, "acquired", "C", 300).state(7, "C", 300);
+    EXPECT_THAT(complaints(story), IsEmpty());
+    EXPECT_EQ(judged(story).counts.at("grants repeated after the store had forgotten them"), 1U);
+}
+
 TEST(HandedOn, IsAGrantToTheWaiter) {
     Story story = two_holders();
     story.change("B.acquire", R"("op":"acquire","id":"B","ticket":3000)", R"("op":"handed","id":"B")");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace checker {
 namespace {
@@ -32,6 +33,8 @@ struct Written {
     std::uint64_t breaks = 0;
     Token token = 0;
     std::size_t line = 0;
+    std::size_t others_since = 0;  ///< Leases that ended after this one had: a store remembers only the last.
+    bool ended = false;
 };
 
 class AuditCheck {
@@ -71,7 +74,8 @@ private:
                 event.kind == "override_approved") {
                 const std::string& expected = event.kind == "acquired" && !is_over ? std::string() : event.from;
                 if (holder != expected) flag("granted while another lease was there", before, event.line);
-                if (++written.grants > 1) flag("one lease was granted twice", written.line, event.line);
+                end(holder);
+                if (++written.grants > 1) granted_again(event, written);
                 written.token = event.token;
                 holder = event.id;
                 is_over = false;
@@ -85,7 +89,7 @@ private:
                 if (event.kind == "released") ++written.releases;
                 if (event.kind == "broken") ++written.breaks;
                 if (event.kind == "released" || event.kind == "broken") {
-                    holder.clear();
+                    end(std::exchange(holder, {}));
                     is_over = false;
                 }
             }
@@ -96,6 +100,25 @@ private:
         if (last != nullptr && (state.seq != last->seq || state.token != last->token || state.id != holder))
             flag("the lock is not what its last event says", last->line, state.line);
         if (state.chain == "broken") flag("the audit chain is broken", state.line, state.line);
+    }
+
+    void end(const std::string& id) {
+        if (id.empty()) return;
+        for (auto& [other, written] : written_)
+            if (written.ended) ++written.others_since;
+        written_[id].ended = true;
+        written_[id].others_since = 0;
+    }
+
+    /// A store that has forgotten a lease grants it to a request that is repeated late. That harms nobody who was never
+    /// told of the first grant.
+    void granted_again(const Audit& event, const Written& first) {
+        const bool was_told = std::ranges::any_of(lock_.ops, [&](const Op& op) {
+            return op.id == event.id && op.ending == Ending::ok &&
+                   (op.token == first.token || op.granted == first.token);
+        });
+        if (was_told || first.others_since == 0) return flag("one lease was granted twice", first.line, event.line);
+        ++verdict_.counts["grants repeated after the store had forgotten them"];
     }
 
     /// What was acknowledged between the copy and its restore may be gone, and the operator knows.

@@ -199,7 +199,7 @@ void Worker::run() {
                                            program("torture_child"),
                                            (settings_.folder / "history").string(),
                                            recorder_.process(),
-                                           std::to_string(below(2 * ttl)),
+                                           std::to_string(ttl + below(2 * ttl)),
                                            one_in(2) ? "deaf" : "polite",
                                            std::array{"near", "astray", "bare"}[below(3)]};
     const std::uint64_t number = recorder_.begin("supervise", name, "");

@@ -32,6 +32,16 @@ pid_t child_of(pid_t parent) {
     return child;
 }
 
+/// The inner process of a supervisor, and not dead.
+bool is_inner(pid_t pid) {
+    std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+    std::string number;
+    std::string name;
+    char state = 'X';
+    stat >> number >> name >> state;
+    return name == "(holdfast-inner)" && state != 'Z' && state != 'X';
+}
+
 }  // namespace
 
 Crew::Crew(const Options& options, std::string url, std::filesystem::path folder)
@@ -71,6 +81,7 @@ void Crew::start(std::size_t place) {
 void Crew::kill(std::size_t place) {
     Member& member = members_[place];
     // With the client dies the outer process of its supervisor. The inner one must be able to end the command.
+    if (!member.stopped) await_whole_chain(place);
     if (member.stopped)
         if (const holdfast::base::Fd inner = supervisor_of(place, Link::inner))
             syscall(SYS_pidfd_send_signal, inner.get(), SIGCONT, nullptr, 0);
@@ -79,6 +90,21 @@ void Crew::kill(std::size_t place) {
         throw std::runtime_error(name_of(place) + " ended before it was killed");
     member.process.reset();
     member.stopped = false;
+}
+
+bool Crew::has_broken_chain(std::size_t place) const {
+    const pid_t outer = child_of(members_[place].process->pid());
+    // Without an inner process, what it had started is the child of the outer one.
+    return outer != 0 && !is_inner(child_of(outer));
+}
+
+void Crew::await_whole_chain(std::size_t place) const {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (has_broken_chain(place)) {
+        if (std::chrono::steady_clock::now() > deadline)
+            throw std::runtime_error(name_of(place) + ": what is left of a supervisor does not end");
+        std::this_thread::sleep_for(1ms);
+    }
 }
 
 void Crew::replace(std::size_t place) {

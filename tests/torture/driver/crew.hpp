@@ -34,6 +34,9 @@ public:
     /// none at the moment.
     enum class Link { outer, inner };
     [[nodiscard]] holdfast::base::Fd supervisor_of(std::size_t place, Link link) const;
+    /// One of the two is dead, or not there yet. The other one has to end the command, and must not be killed as well:
+    /// nobody would be left.
+    [[nodiscard]] bool has_broken_chain(std::size_t place) const;
 
     /// Returns when whatever clients have started is dead as well. Throws if that takes too long: the process that
     /// should end it has failed.
@@ -46,6 +49,7 @@ public:
     [[nodiscard]] bool dismiss(std::chrono::seconds patience);
 
 private:
+    void await_whole_chain(std::size_t place) const;
     struct Member {
         std::optional<holdfast::tests::Process> process{};
         std::uint64_t generation = 0;

@@ -77,8 +77,10 @@ bool Nemesis::inflict(const Choice& choice) {
 bool Nemesis::harm_supervisor(const Choice& choice) {
     const std::size_t place = victim_of(choice);
     if (crew_.is_stopped(place) || harmed_.contains(crew_.name_of(place))) return false;
-    // Either process of it. By the length, which the seed has chosen.
-    const Crew::Link link = choice.length.count() % 2 == 0 ? Crew::Link::outer : Crew::Link::inner;
+    if (crew_.has_broken_chain(place)) return false;
+    // Either process of it, in turn: while the outer one is stopped the lease is renewed, and nobody notices.
+    harms_inner_ = !harms_inner_;
+    const Crew::Link link = harms_inner_ ? Crew::Link::inner : Crew::Link::outer;
     auto supervisor = std::make_shared<holdfast::base::Fd>(crew_.supervisor_of(place, link));
     if (!*supervisor) return false;
     // It may end at any moment, and then there is nobody to hear it.

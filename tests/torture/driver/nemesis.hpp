@@ -42,6 +42,7 @@ private:
     /// Clients of which a process of the supervisor is stopped. Nothing else happens to them: one of the two must be
     /// able to end the command.
     std::set<std::string> harmed_{};
+    bool harms_inner_ = false;
 };
 
 }  // namespace torture
