@@ -128,6 +128,10 @@ std::vector<Refusal> refusals() {
         {{"worktree", "restore", "8c0ffee1", "--to", "x", "--inplace"}, "E_USAGE", "not both"},
         {{"worktree", "prune", "--keep-last", "many"}, "E_USAGE", "--keep-last"},
         {{"completion", "bash", "zsh"}, "E_USAGE", "\"zsh\""},
+        {{"token", "create"}, "E_USAGE", "USER"},
+        {{"token", "create", "alice", "--token-file", "tokens", "--grant", "owner"}, "E_USAGE", "owner"},
+        {{"token", "revoke"}, "E_USAGE", "ID"},
+        {{"token", "list", "a"}, "E_USAGE", "\"a\""},
         {{"help", "nonsense"}, "E_USAGE", "nonsense"},
         {{"help", "override", "nonsense"}, "E_USAGE", "nonsense"},
     };
