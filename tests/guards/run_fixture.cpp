@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <stdexcept>
 #include <unistd.h>
 
 namespace holdfast::tests {
@@ -65,6 +66,8 @@ pid_t RunFixture::inner_of(const Running& running) {
     std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
     pid_t inner = 0;
     children >> inner;
+    // A signal for 0 would end the whole test run.
+    if (inner <= 0) throw std::runtime_error("there is no inner process any more");
     return inner;
 }
 

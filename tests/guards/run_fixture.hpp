@@ -33,7 +33,7 @@ protected:
     /// Starts it and waits until `processes` of the child are there.
     [[nodiscard]] Running start_and_await(const Args& how, std::size_t processes);
 
-    /// The inner process of a run; 0 if there is none.
+    /// The inner process of a run. Throws if there is none.
     [[nodiscard]] static pid_t inner_of(const Running& running);
 
     [[nodiscard]] std::set<pid_t> roster() const;
