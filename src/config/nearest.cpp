@@ -30,7 +30,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
     std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string& candidate : known) {
         const std::size_t d = distance(word, candidate);
-        if (d >= best_distance || d >= candidate.size()) continue;
+        // Of two that are equally near, the one that was begun: `prun` is `prune` without its end, and not `run`.
+        const bool is_begun =
+            d == best_distance && !best.empty() && candidate.starts_with(word) && !best.starts_with(word);
+        if ((d >= best_distance && !is_begun) || d >= candidate.size()) continue;
         best = candidate;
         best_distance = d;
     }

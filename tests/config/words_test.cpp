@@ -17,6 +17,7 @@ TEST(Nearest, FindsASlipOfThePenAndNothingElse) {
     EXPECT_EQ(nearest("--resaon", known), "--reason");
     EXPECT_EQ(nearest("--completely-different", known), "");
     EXPECT_EQ(nearest("", {"a"}), "");
+    EXPECT_EQ(nearest("prun", {"run", "prune"}), "prune") << "begun, and not finished";
     EXPECT_EQ(nearest(std::string(100'000, 'x'), known), "");
 }
 
