@@ -68,7 +68,7 @@ PgBench::PgBench(std::uint16_t port, const std::filesystem::path& folder, int co
       connections_(connections),
       threads_(threads) {
     std::ofstream(script_) << lease_row;
-    tests::ByHand{port}("CREATE TABLE lease (name text PRIMARY KEY, holder text, expires_at bigint)");
+    tests::ByHand{port}("CREATE TABLE IF NOT EXISTS lease (name text PRIMARY KEY, holder text, expires_at bigint)");
 }
 
 double PgBench::pairs_per_second() const {
