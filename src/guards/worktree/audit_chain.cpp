@@ -51,8 +51,9 @@ Result<Tail> read_tail(int control, int flags) {
     const auto size = static_cast<std::size_t>(facts.st_size);
     std::string text(std::min(size, 2 * longest_line), '\0');
     const auto from = static_cast<off_t>(size - text.size());
-    if (pread(tail.file.get(), text.data(), text.size(), from) != static_cast<ssize_t>(text.size()))
-        return failed(errno == 0 ? EIO : errno);
+    const ssize_t got = pread(tail.file.get(), text.data(), text.size(), from);
+    if (got < 0) return failed(errno);
+    if (got != static_cast<ssize_t>(text.size())) return failed(EIO);
     const auto end = text.rfind('\n');
     if (end == std::string::npos) {
         if (size > longest_line) return fail(Errc::audit_chain_broken, "the end of the audit log is no event");

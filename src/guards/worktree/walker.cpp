@@ -115,7 +115,8 @@ Walker::Walker(int root, WalkOptions options) : root_(root), options_(std::move(
 Walker::~Walker() = default;
 
 /// Whether the exclusion list leaves out `name` in the folder at `folder`.
-Result<bool> Walker::leaves_out(int folder, const std::string& path, const std::string& name, unsigned char type) {
+Result<bool> Walker::leaves_out(int folder, const std::string& path, const std::string& name,
+                                unsigned char type) const {
     if (type == DT_UNKNOWN) {
         struct stat facts{};
         if (fstatat(folder, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {

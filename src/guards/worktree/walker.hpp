@@ -62,7 +62,7 @@ private:
                                                      const std::string& name);
     [[nodiscard]] Result<void> enter(Found& found, base::Fd fd);
     [[nodiscard]] Result<bool> leaves_out(int folder, const std::string& path, const std::string& name,
-                                          unsigned char type);
+                                          unsigned char type) const;
 
     int root_;
     WalkOptions options_;
