@@ -81,7 +81,7 @@ const Credentials* granted_to(const Request& request) {
 
 }  // namespace
 
-Result<Asked> allow(const Services& services, const Exchange& exchange, json::SentRequest sent) {
+Result<Asked> allow(const Services& services, const Exchange& exchange, const json::SentRequest& sent) {
     if (auto allowed = permit(exchange.who, sent.request); !allowed) return std::unexpected(allowed.error());
     Asked asked{.request = sent.request};
     if (auto agreed = std::visit(Terms{services, sent, asked}, asked.request); !agreed)

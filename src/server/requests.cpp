@@ -39,7 +39,7 @@ std::vector<Request> requests_of(const std::vector<Asked>& asked) {
 
 using Answer = HttpReply (*)(const std::vector<Asked>& asked, const Applied& applied);
 
-void submit(Services& services, const ExchangePtr& exchange, std::shared_ptr<const std::vector<Asked>> asked,
+void submit(Services& services, const ExchangePtr& exchange, const std::shared_ptr<const std::vector<Asked>>& asked,
             Deadline deadline, Answer answer) {
     const bool taken = services.batcher.submit(
         requests_of(*asked), deadline,
@@ -50,8 +50,7 @@ void submit(Services& services, const ExchangePtr& exchange, std::shared_ptr<con
 /// Sends them, after a look where one of them needs it.
 void send(Services& services, const ExchangePtr& exchange, std::vector<Asked> asked, Deadline deadline, Answer answer) {
     auto shared = std::make_shared<std::vector<Asked>>(std::move(asked));
-    if (std::ranges::none_of(*shared, &Asked::needs_look))
-        return submit(services, exchange, std::move(shared), deadline, answer);
+    if (std::ranges::none_of(*shared, &Asked::needs_look)) return submit(services, exchange, shared, deadline, answer);
     const bool runs = services.readers.run([&services, exchange, shared, deadline, answer] {
         auto looked = look_up(services.store, *shared, deadline);
         services.loop.post([&services, exchange, shared, deadline, answer, looked = std::move(looked)] {
@@ -88,8 +87,8 @@ Result<std::vector<Asked>> read_all(const Services& services, const Exchange& ex
     auto sent = json::read_batch(*document, usual_ttl(), services.options.limits.batch);
     if (!sent) return std::unexpected(sent.error());
     std::vector<Asked> asked;
-    for (json::SentRequest& each : *sent) {
-        auto one = allow(services, exchange, std::move(each));
+    for (const json::SentRequest& each : *sent) {
+        auto one = allow(services, exchange, each);
         if (!one) return std::unexpected(one.error());
         if (one->wait > std::chrono::milliseconds{0})
             return fail(Errc::usage, "wait_ms: only a request of its own can wait");
@@ -103,7 +102,7 @@ Result<Asked> read_one(const Services& services, const Exchange& exchange) {
     if (!document) return std::unexpected(document.error());
     auto sent = json::read_request(*document, op_of(exchange.request.path), usual_ttl());
     if (!sent) return std::unexpected(sent.error());
-    return allow(services, exchange, std::move(*sent));
+    return allow(services, exchange, *sent);
 }
 
 }  // namespace
