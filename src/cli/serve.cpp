@@ -44,6 +44,10 @@ constexpr Option max_header{{"max-header", Takes::one, "16384", "", From::anywhe
                             '\0',
                             "BYTES",
                             "The longest header of a request."};
+constexpr Option max_stream_bytes{{"max-stream-bytes", Takes::one, "1048576", "", From::anywhere, section},
+                                  '\0',
+                                  "BYTES",
+                                  "Events that may wait for one reader; a slower one is dropped."};
 constexpr Option read_timeout{{"read-timeout", Takes::one, "10s", "", From::anywhere, section},
                               '\0',
                               "D",
@@ -78,10 +82,10 @@ constexpr Option metrics_without{{"metrics-without", Takes::many, "", "", From::
                                  '\0',
                                  "PREFIX",
                                  "No figures of locks whose names begin so; may be repeated."};
-constexpr std::array serve_options{opt::token_file, trust_header,    trust_from, keep,     sweep_every, metrics_locks,
-                                   metrics_without, listen,          host,       tls_cert, tls_key,     port_file,
-                                   log_requests,    max_connections, max_queue,  max_body, max_header,  read_timeout,
-                                   idle_timeout,    stop_grace};
+constexpr std::array serve_options{
+    opt::token_file, trust_header, trust_from, keep,         sweep_every,  metrics_locks, metrics_without,
+    listen,          host,         tls_cert,   tls_key,      port_file,    log_requests,  max_connections,
+    max_queue,       max_body,     max_header, read_timeout, idle_timeout, stop_grace,    max_stream_bytes};
 
 constexpr std::uint64_t most = std::uint64_t{1} << 30;
 
@@ -129,6 +133,7 @@ Result<server::ServeOptions> options_of(const Context& context) {
     read.number(max_queue, options.limits.queue);
     read.number(max_body, options.limits.body);
     read.number(max_header, options.limits.header);
+    read.number(max_stream_bytes, options.limits.event_bytes);
     read.duration(read_timeout, options.limits.read_time);
     read.duration(idle_timeout, options.limits.idle_time);
     read.duration(stop_grace, options.stop_grace);

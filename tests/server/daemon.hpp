@@ -25,7 +25,8 @@ struct Answer {
 /// One connection. Everything that does not come within half a minute fails the test.
 class Client {
 public:
-    explicit Client(std::uint16_t port);
+    /// `receive_buffer`: what the kernel takes for a client that does not read. 0: as usual.
+    explicit Client(std::uint16_t port, int receive_buffer = 0);
     Client(Client&& other) noexcept;
     Client& operator=(Client&&) = delete;
     ~Client();

@@ -147,6 +147,35 @@ TEST_P(Events, PagesOfJsonCoverTheSame) {
     EXPECT_EQ(Stream(daemon, "?since=nonsense").head().status, 400);
 }
 
+TEST(SlowReader, IsDroppedAndResumesWhereItStopped) {
+    const Daemon daemon({"--max-stream-bytes", "10000"});
+    Stream slow(Client(daemon.port(), 4096), "?since=end", "");
+    slow.skip_to_ready();
+    std::size_t taken = 0;
+    const auto take_many = [&] {
+        std::string requests;
+        for (int i = 0; i < 500; ++i)
+            requests += fmt::format(R"({}{{"op":"acquire","name":"lock-{}"}})", i == 0 ? "" : ",", taken++);
+        EXPECT_EQ(daemon.post("/v1/batch", R"({"requests":[)" + requests + "]}").status, 200);
+    };
+    const bool is_dropped = cli_test::eventually([&] {
+        if (daemon.log().find("slow_reader") != std::string::npos) return true;
+        if (taken < 50'000) take_many();
+        return false;
+    });
+    ASSERT_TRUE(is_dropped);
+
+    std::set<std::string> names;
+    while (const auto event = slow.next_event()) names.insert(event->json().text("/name"));
+    EXPECT_LT(names.size(), taken);
+    Stream again(daemon, "", slow.last_id());
+    while (const auto message = again.next()) {
+        if (message->kind == "ready") break;
+        names.insert(message->json().text("/name"));
+    }
+    EXPECT_EQ(names.size(), taken);
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, Events, testing::ValuesIn(cli_test::stores()),
                          [](const auto& test) { return test.param.substr(0, test.param.find(':')); });
 

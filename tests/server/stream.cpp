@@ -12,8 +12,8 @@ cli_test::Document Message::json() const {
     return document ? *document : *cli_test::Document::parse("{}");
 }
 
-Stream::Stream(std::uint16_t port, const std::string& query, const std::string& last_id, Client::Headers headers)
-    : client_(port), last_id_(last_id) {
+Stream::Stream(Client client, const std::string& query, const std::string& last_id, Client::Headers headers)
+    : client_(std::move(client)), last_id_(last_id) {
     headers.emplace("Accept", "text/event-stream");
     if (!last_id.empty()) headers.emplace("Last-Event-ID", last_id);
     client_.send_request("GET", "/v1/events" + query, "", headers);

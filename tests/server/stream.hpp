@@ -22,7 +22,9 @@ public:
     /// `since`: empty for the oldest event that is kept.
     explicit Stream(const Daemon& daemon, const std::string& query = "", const std::string& last_id = "")
         : Stream(daemon.port(), query, last_id) {}
-    Stream(std::uint16_t port, const std::string& query, const std::string& last_id, Client::Headers headers = {});
+    Stream(std::uint16_t port, const std::string& query, const std::string& last_id, Client::Headers headers = {})
+        : Stream(Client(port), query, last_id, std::move(headers)) {}
+    Stream(Client client, const std::string& query, const std::string& last_id, Client::Headers headers = {});
 
     [[nodiscard]] const Answer& head() const { return head_; }
     /// The next message that is not a comment. Absent at the end.
