@@ -19,9 +19,22 @@ constexpr milliseconds pause_after_failure{1'000};
 
 }  // namespace
 
+std::string id_of(const EventCursor& cursor) {
+    std::string id;
+    for (const char c : cursor.text) id += c == ' ' ? std::string("%20") : std::string(1, c);
+    return id;
+}
+
+EventCursor cursor_of(std::string_view id) {
+    EventCursor cursor{std::string(id)};
+    for (auto at = cursor.text.find("%20"); at != std::string::npos; at = cursor.text.find("%20", at + 1))
+        cursor.text.replace(at, 3, " ");
+    return cursor;
+}
+
 std::shared_ptr<const std::string> message(std::string_view kind, const std::optional<EventCursor>& cursor,
                                            const Value& data) {
-    const std::string id = cursor ? fmt::format("id: {}\n", cursor->text) : "";
+    const std::string id = cursor ? fmt::format("id: {}\n", id_of(*cursor)) : "";
     return std::make_shared<const std::string>(fmt::format("{}event: {}\ndata: {}\n\n", id, kind, data.written()));
 }
 
@@ -53,7 +66,7 @@ void EventStream::beat() {
         if (self->state_ == State::is_over) return;
         // With an id, so that a client whose events are rare does not resume far back.
         if (self->state_ == State::is_live)
-            self->write(std::make_shared<const std::string>(fmt::format(": alive\nid: {}\n\n", self->cursor_.text)));
+            self->write(std::make_shared<const std::string>(fmt::format(": alive\nid: {}\n\n", id_of(self->cursor_))));
         else
             self->write(std::make_shared<const std::string>(": alive\n\n"));
         if (self->state_ != State::is_over) self->beat();
@@ -98,9 +111,8 @@ void EventStream::took(Result<FeedPage> page, std::uint64_t feed_was_at, bool is
     for (const FeedEvent& event : page->events) send(event);
     cursor_ = page->cursor;
     if (state_ == State::is_over) return;
-    if (is_at_end) return join(feed_was_at);
-    if (exchange_->unsent() == 0) return read_page();
-    // As fast as the client takes them.
+    // As fast as the client takes them; and it joins the feed only when it has taken all, or it would seem slow there.
+    if (exchange_->unsent() == 0) return is_at_end ? join(feed_was_at) : read_page();
     exchange_->on_drained([weak = weak_from_this()] {
         const auto self = weak.lock();
         if (!self || self->state_ != State::catches_up) return;
@@ -120,7 +132,7 @@ void EventStream::join(std::uint64_t feed_was_at) {
         for (const FeedEvent& event : page->events) send(event);
         cursor_ = page->cursor;
     }
-    write(message("ready", cursor_, Object().set("cursor", Value::text(cursor_.text)).done()));
+    write(message("ready", cursor_, Object().set("cursor", Value::text(id_of(cursor_))).done()));
 }
 
 void EventStream::take(const FeedPage& page) {

@@ -11,6 +11,11 @@
 
 namespace holdfast::server {
 
+/// A cursor as the id of a message: a browser sends it back in a header, where blanks at the end would be lost.
+[[nodiscard]] std::string id_of(const EventCursor& cursor);
+/// Also of a cursor that was not written as an id.
+[[nodiscard]] EventCursor cursor_of(std::string_view id);
+
 /// `id: …`, `event: …`, `data: …`. The id comes with the last message that it speaks of, and not before.
 [[nodiscard]] std::shared_ptr<const std::string> message(std::string_view kind,
                                                          const std::optional<EventCursor>& cursor,

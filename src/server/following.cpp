@@ -1,6 +1,6 @@
 // GET /v1/events: a stream, or a page.
 #include "json/event.hpp"
-#include "server/events.hpp"
+#include "server/event_stream.hpp"
 #include "server/handlers.hpp"
 #include "server/query.hpp"
 
@@ -18,7 +18,7 @@ std::optional<EventCursor> beginning(const HttpRequest& request) {
     const auto last = request.header("last-event-id");
     const auto since = last ? last : request.parameter("since");
     if (since == "end") return std::nullopt;
-    return EventCursor{std::string(since.value_or(""))};
+    return cursor_of(since.value_or(""));
 }
 
 bool wants_stream(const HttpRequest& request) {
