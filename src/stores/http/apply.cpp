@@ -12,22 +12,23 @@ namespace {
 
 using Kind = AttemptError::Kind;
 
-/// Requests that say the same again when they come twice. These two would be carried out a second time.
+/// Requests that say the same again when they come twice, and write no second event. The others are repeated by who
+/// sent them, with the same lock_id and key.
 bool can_be_repeated(std::span<const Request> requests) {
     return std::ranges::none_of(requests, [](const Request& request) {
-        return std::holds_alternative<ReportFenced>(request) || std::holds_alternative<Ask>(request);
+        return std::holds_alternative<Acquire>(request) || std::holds_alternative<Renew>(request) ||
+               std::holds_alternative<Ask>(request) || std::holds_alternative<ReportFenced>(request);
     });
 }
 
-/// Whether every lock that `requests` acquire is held by the lease that they chose for it: then the repeated request
-/// only tells of that grant. A lease that was granted and broken meanwhile would be granted a second time.
-bool were_granted(Server& server, std::span<const Request> requests, const base::CallBudget& budget) {
-    return std::ranges::all_of(requests, [&](const Request& request) {
-        const auto* const acquire = std::get_if<Acquire>(&request);
-        if (acquire == nullptr) return true;
-        const auto lock = read_status(server, acquire->name, budget);
-        return lock && lock->lease && lock->lease->lock_id == acquire->as.lock_id;
-    });
+/// The answer to an Acquire that was sent and not answered, if its lease is there now.
+std::optional<Outcome> granted_meanwhile(Server& server, std::span<const Request> requests,
+                                         const base::CallBudget& budget) {
+    const auto* const acquire = requests.size() == 1 ? std::get_if<Acquire>(&requests.front()) : nullptr;
+    if (acquire == nullptr) return std::nullopt;
+    auto lock = read_status(server, acquire->name, budget);
+    const bool is_held = lock && lock->state == LockState::held && lock->lease->lock_id == acquire->as.lock_id;
+    return is_held ? std::optional(Outcome{std::move(*lock)}) : std::nullopt;
 }
 
 AttemptError in_doubt(std::span<const Request> requests, Error error) {
@@ -40,18 +41,19 @@ AttemptError in_doubt(std::span<const Request> requests, Error error) {
 }  // namespace
 
 Result<std::vector<Reply>> apply_batch(Server& server, std::span<const Request> requests,
-                                       const std::optional<StoreId>& store_id, const base::CallBudget& budget,
+                                       const std::optional<StoreId>& store_id, Sees sees,
+                                       const base::CallBudget& budget,
                                        const std::function<void(const json::Node&)>& seen) {
     std::vector<Reply> all;
     for (const auto& [body, count] : batches_of(requests)) {
         const std::span<const Request> part = requests.subspan(all.size(), count);
         const auto attempt = [&](const AttemptTerms& terms) -> AttemptResult {
-            if (terms.doubt && !were_granted(server, part, budget))
-                return std::unexpected(AttemptError{Kind::final, terms.doubt->error});
             const auto use = terms.wants_fresh_connection ? Server::Use::fresh : Server::Use::any;
             const auto answer = server.change("/v1/batch", body, store_id, use, budget);
             if (!answer) {
                 const ChangeError& error = answer.error();
+                if (error.may_have_acted && sees == Sees::only_durable)
+                    if (auto granted = granted_meanwhile(server, part, budget)) return std::vector<Reply>{*granted};
                 if (error.may_have_acted) return std::unexpected(in_doubt(part, error.error));
                 return std::unexpected(AttemptError{error.was_idle ? Kind::connection_lost : Kind::final, error.error});
             }

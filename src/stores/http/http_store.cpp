@@ -117,7 +117,8 @@ public:
 private:
     Result<std::vector<Reply>> apply_now(std::span<const Request> requests, Deadline deadline) {
         const base::CallBudget budget(clock_, deadline);
-        auto replies = apply_batch(server_, requests, store_id(), budget,
+        auto replies = apply_batch(server_, requests, store_id(),
+                                   properties_.shows_only_durable ? Sees::only_durable : Sees::anything, budget,
                                    [&](const json::Node& document) { learn(seen_in(document)); });
         // The first call has created the store. Its replies, where there are some, have named it.
         if (replies && !store_id())
