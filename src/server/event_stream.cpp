@@ -90,7 +90,7 @@ void EventStream::read_page() {
         const EventCursor before = reader->cursor();
         auto events =
             reader->next(self->services_.store, Deadline::in(self->services_.clock, self->services_.options.patience));
-        Result<FeedPage> page = events ? Result<FeedPage>(page_of(std::move(*events), before, reader->cursor()))
+        Result<FeedPage> page = events ? Result<FeedPage>(page_of(*events, before, reader->cursor()))
                                        : Result<FeedPage>(std::unexpected(events.error()));
         self->services_.loop.post(
             [self, feed_is_at, page = std::move(page), is_at_end = reader->is_at_end()]() mutable {

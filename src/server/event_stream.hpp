@@ -22,7 +22,8 @@ namespace holdfast::server {
                                                          const json::Value& data);
 
 /// Events with their texts and cursors.
-[[nodiscard]] FeedPage page_of(std::vector<AuditEvent> events, const EventCursor& before, const EventCursor& after);
+[[nodiscard]] FeedPage page_of(const std::vector<AuditEvent>& events, const EventCursor& before,
+                               const EventCursor& after);
 
 /// One client that follows the events. It reads older ones for itself until it has caught up with the feed, page by
 /// page, as fast as its client takes them; from then on it is given what the feed reads. A client that does not take
@@ -50,8 +51,8 @@ private:
     void read_page();
     void took(Result<FeedPage> page, std::uint64_t feed_was_at, bool is_at_end);
     void join(std::uint64_t feed_was_at);
-    void send(const FeedEvent& event);
-    void send_gap(const FeedEvent& event, std::uint64_t through);
+    void send(const FeedEvent& each);
+    void send_gap(const FeedEvent& each, std::uint64_t through);
     void write(const std::shared_ptr<const std::string>& text);
     void beat();
     [[nodiscard]] bool is_visible(const LockName& name) const;

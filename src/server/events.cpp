@@ -21,10 +21,10 @@ constexpr std::size_t most_remembered = 20'000;
 
 }  // namespace
 
-FeedPage page_of(std::vector<AuditEvent> events, const EventCursor& before, const EventCursor& after) {
+FeedPage page_of(const std::vector<AuditEvent>& events, const EventCursor& before, const EventCursor& after) {
     FeedPage page{.cursor = after};
     page.events.reserve(events.size());
-    for (AuditEvent& event : events) {
+    for (const AuditEvent& event : events) {
         // In between, only the cursor from before the page leaves nothing out.
         const bool is_last = page.events.size() + 1 == events.size();
         const EventCursor& cursor = is_last ? after : before;
@@ -92,7 +92,7 @@ void EventFeed::look() {
             const EventCursor before = reader->cursor();
             auto events = reader->next(services_.store, deadline);
             if (events)
-                page = page_of(std::move(*events), before, reader->cursor());
+                page = page_of(*events, before, reader->cursor());
             else
                 page = std::unexpected(events.error());
         }
