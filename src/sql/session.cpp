@@ -30,6 +30,13 @@ Error error_of(const StatementError& error, std::string_view doing) {
     return {code_of(error.kind), fmt::format("cannot {}: the database says \"{}\"{}", doing, error.message, code)};
 }
 
+std::string quoted_name(std::string_view name, SqlDialect dialect) {
+    const char quote = dialect == SqlDialect::mysql ? '`' : '"';
+    std::string result(1, quote);
+    for (const char letter : name) result += letter == quote ? std::string(2, quote) : std::string(1, letter);
+    return result + quote;
+}
+
 std::expected<std::vector<SqlAnswer>, StatementError> Session::run_all(std::span<const Command> commands,
                                                                        Deadline deadline) {
     std::vector<SqlAnswer> answers;

@@ -5,8 +5,10 @@
 #include "holdfast/sql.hpp"
 #include "sql/error_class.hpp"
 
+#include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +43,27 @@ struct ServerKind {
     bool mariadb = false;
 };
 
+/// Rows on their way into a table, as quickly as the database takes them. Before it is finished, its session runs no
+/// other statement.
+class RowWriter {
+public:
+    RowWriter(const RowWriter&) = delete;
+    RowWriter& operator=(const RowWriter&) = delete;
+    /// What was not finished is not all there: the transaction has to be rolled back.
+    virtual ~RowWriter() = default;
+
+    /// A row, with a cell for each column; an absent one is NULL. It may be sent later, and refused then.
+    [[nodiscard]] virtual std::expected<void, StatementError> add(
+        std::span<const std::optional<std::string_view>> cells) = 0;
+    /// Sends what is left.
+    [[nodiscard]] virtual std::expected<void, StatementError> finish() = 0;
+    /// After an error: the number of the row that was refused, counted from 0, where that is known.
+    [[nodiscard]] virtual std::optional<std::uint64_t> refused_row() const = 0;
+
+protected:
+    RowWriter() = default;
+};
+
 /// For one thread at a time, except `cancel`.
 class Session {
 public:
@@ -65,6 +88,10 @@ public:
     [[nodiscard]] virtual std::expected<std::vector<SqlAnswer>, StatementError> run_all(
         std::span<const Command> commands, Deadline deadline);
 
+    /// Texts for a table. Its name and those of its columns are SQL, quoted already.
+    [[nodiscard]] virtual std::expected<std::unique_ptr<RowWriter>, StatementError> write_rows(
+        const std::string& table, const std::vector<std::string>& columns) = 0;
+
     /// The statement that runs now fails with `cancelled`. From any thread. Without effect if none runs.
     virtual void cancel() = 0;
 
@@ -74,6 +101,9 @@ public:
 protected:
     Session() = default;
 };
+
+/// A name as the database wants it in a statement, whatever is in it.
+[[nodiscard]] std::string quoted_name(std::string_view name, SqlDialect dialect);
 
 enum class IfAbsent {
     create,  ///< A SQLite file that is not there is made.

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace holdfast {
 namespace {
@@ -92,7 +93,17 @@ std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t 
 }  // namespace
 
 bool is_utf8(std::string_view text) {
+    constexpr std::uint64_t beyond_ascii = 0x8080808080808080U;
     while (!text.empty()) {
+        // Most text is ASCII: eight characters at once.
+        std::uint64_t eight = 0;
+        if (text.size() >= sizeof eight) {
+            std::memcpy(&eight, text.data(), sizeof eight);
+            if ((eight & beyond_ascii) == 0) {
+                text.remove_prefix(sizeof eight);
+                continue;
+            }
+        }
         const std::size_t length = utf8_sequence(text);
         if (length == 0) return false;
         text.remove_prefix(length);

@@ -19,11 +19,7 @@ using std::chrono::milliseconds;
 constexpr auto no_such_connection = "1094";
 constexpr auto not_allowed = "1095";
 
-std::string quoted_name(std::string_view name) {
-    std::string out = "`";
-    for (const char c : name) out += c == '`' ? std::string("``") : std::string(1, c);
-    return out + "`";
-}
+std::string quoted_name(std::string_view name) { return sql::quoted_name(name, SqlDialect::mysql); }
 
 std::string table(std::string_view name) {
     return fmt::format(

@@ -13,11 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr auto not_ours = "42501";  ///< SQLSTATE: no right to end that session.
 
-std::string quoted_name(std::string_view name) {
-    std::string out = "\"";
-    for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return out + "\"";
-}
+std::string quoted_name(std::string_view name) { return sql::quoted_name(name, SqlDialect::postgres); }
 
 std::string literal(std::string_view text) {
     std::string out = "'";

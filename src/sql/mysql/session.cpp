@@ -4,6 +4,7 @@
 #include "sql/mysql/connection.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -69,6 +70,86 @@ SqlAnswer answer_of(Answer& from) {
     return answer;
 }
 
+/// INSERTs with many rows each.
+class MysqlRowWriter final : public RowWriter {
+public:
+    MysqlRowWriter(Connection& connection, std::string head, std::size_t largest)
+        : connection_(&connection), head_(std::move(head)), largest_(largest) {}
+
+    [[nodiscard]] std::expected<void, StatementError> add(
+        std::span<const std::optional<std::string_view>> cells) override {
+        Sql row("(");
+        Comma comma;
+        for (const auto& cell : cells) {
+            row << comma.next();
+            cell ? (row << "_utf8mb4 ").value(*cell) : row.null();
+        }
+        row << ")";
+        if (head_.size() + row.packet().size() >= largest_) {
+            if (auto sent = flush(); !sent) return sent;
+            refused_ = sent_;
+            return std::unexpected(
+                StatementError{ErrorClass::constraint, "", "the row is longer than the server's max_allowed_packet"});
+        }
+        size_ += row.packet().size() + 2;
+        rows_.push_back(std::move(row));
+        return size_ < batch_size ? std::expected<void, StatementError>() : flush();
+    }
+    [[nodiscard]] std::expected<void, StatementError> finish() override { return flush(); }
+    [[nodiscard]] std::optional<std::uint64_t> refused_row() const override { return refused_; }
+
+private:
+    static constexpr std::size_t batch_size = std::size_t{512} * 1024;
+
+    [[nodiscard]] std::expected<void, Failure> insert(std::span<const Sql> rows) {
+        Sql statement = Sql::written_by_user(head_);
+        Comma comma;
+        for (const Sql& row : rows) statement << comma.next() << row;
+        auto done = connection_->run(statement, Deadline::never());
+        if (!done) return std::unexpected(std::move(done.error()));
+        return {};
+    }
+
+    [[nodiscard]] std::expected<void, StatementError> flush() {
+        const std::size_t room = largest_ - head_.size();
+        for (std::size_t from = 0; from < rows_.size();) {
+            std::size_t size = rows_[from].packet().size();
+            std::size_t to = from + 1;
+            while (to < rows_.size() && size + rows_[to].packet().size() + 2 < room)
+                size += rows_[to++].packet().size() + 2;
+            const auto some = std::span(rows_).subspan(from, to - from);
+            if (auto done = insert(some); !done) return std::unexpected(find_refused(some, done.error()));
+            sent_ += some.size();
+            from = to;
+        }
+        rows_.clear();
+        size_ = 0;
+        return {};
+    }
+
+    /// The server took back all of them; one by one they tell which it is.
+    [[nodiscard]] StatementError find_refused(std::span<const Sql> rows, const Failure& failure) {
+        const auto kind = failure.error_class();
+        const bool one_is_bad =
+            kind == ErrorClass::other || kind == ErrorClass::constraint || kind == ErrorClass::duplicate;
+        for (std::size_t i = 0; one_is_bad && i < rows.size(); ++i) {
+            const auto alone = insert(rows.subspan(i, 1));
+            if (alone) continue;
+            refused_ = sent_ + i;
+            return error_of(alone.error());
+        }
+        return error_of(failure);
+    }
+
+    Connection* connection_;
+    std::string head_;     ///< Up to VALUES.
+    std::size_t largest_;  ///< Packet that the server takes.
+    std::vector<Sql> rows_{};
+    std::size_t size_ = 0;  ///< Of their texts.
+    std::uint64_t sent_ = 0;
+    std::optional<std::uint64_t> refused_{};
+};
+
 class MysqlSession final : public Session {
 public:
     MysqlSession(std::unique_ptr<const Address> address, Address::Endpoint endpoint, Connection connection,
@@ -110,6 +191,15 @@ public:
         auto answers = connection_.run(bound(command), deadline);
         if (!answers) return std::unexpected(error_of(answers.error()));
         return answer_of(answers->back());
+    }
+
+    [[nodiscard]] std::expected<std::unique_ptr<RowWriter>, StatementError> write_rows(
+        const std::string& table, const std::vector<std::string>& columns) override {
+        const auto largest = run({.text = "SELECT @@SESSION.max_allowed_packet", .values = {}}, Deadline::never());
+        if (!largest) return std::unexpected(largest.error());
+        return std::make_unique<MysqlRowWriter>(
+            connection_, fmt::format("INSERT INTO {} ({}) VALUES ", table, fmt::join(columns, ", ")),
+            static_cast<std::size_t>(std::atoll(largest->rows.at(0).at(0).value_or("0").c_str())));
     }
 
 private:

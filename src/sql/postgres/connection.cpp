@@ -191,14 +191,7 @@ bool Connection::take_answer(const Awaited& awaited, Trip& trip, const base::Cal
     Rows rows(PQgetResult(connection_.get()));
     const PGresult* result = rows.get();
     if (PQresultStatus(result) == PGRES_FATAL_ERROR && !trip.fault) {
-        trip.fault = Fault{awaited.at,
-                           std::string(field(result, PG_DIAG_SQLSTATE)),
-                           scrubbed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
-                           field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR",
-                           std::string(field(result, PG_DIAG_CONSTRAINT_NAME)),
-                           detail_of(result)};
-        if (trip.fault->silent()) trip.fault = broken(awaited.at, budget);
-        if (trip.fault->fatal) usable_ = false;
+        trip.fault = fault_of(result, awaited.at, budget);
         if (trip.fault->session_was_replaced()) pooled_ = true;
         if (!usable_) return false;
     }
@@ -219,6 +212,65 @@ bool Connection::take_answer(const Awaited& awaited, Trip& trip, const base::Cal
     if (!await_answer(budget)) return lost();
     [[maybe_unused]] const Rows end(PQgetResult(connection_.get()));
     return true;
+}
+
+Fault Connection::fault_of(const PGresult* result, std::size_t at, const base::CallBudget& budget) {
+    Fault fault{at,
+                std::string(field(result, PG_DIAG_SQLSTATE)),
+                scrubbed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
+                field(result, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR",
+                std::string(field(result, PG_DIAG_CONSTRAINT_NAME)),
+                detail_of(result),
+                std::string(field(result, PG_DIAG_CONTEXT))};
+    if (fault.silent()) return broken(at, budget);
+    if (fault.fatal) usable_ = false;
+    return fault;
+}
+
+std::optional<Fault> Connection::begin_copy(const std::string& sql, const base::CallBudget& budget) {
+    PGconn* const connection = connection_.get();
+    // libpq knows no COPY in a pipeline.
+    if (!drain(budget) || PQexitPipelineMode(connection) != 1 || PQsendQuery(connection, sql.c_str()) != 1 ||
+        !flush(budget) || !await_answer(budget))
+        return broken(0, budget);
+    const Rows rows(PQgetResult(connection));
+    if (PQresultStatus(rows.get()) == PGRES_COPY_IN) return std::nullopt;
+    Fault fault = fault_of(rows.get(), 0, budget);
+    // The first fault tells why.
+    static_cast<void>(finish_copy(budget));
+    return fault;
+}
+
+std::optional<Fault> Connection::put_copy(std::string_view data, const base::CallBudget& budget) {
+    int queued = 0;
+    while (usable_ && queued == 0) {
+        queued = PQputCopyData(connection_.get(), data.data(), static_cast<int>(data.size()));
+        // What libpq has queued is memory of ours.
+        if (queued < 0 || !flush(budget)) usable_ = false;
+    }
+    return usable_ ? std::nullopt : std::optional(broken(0, budget));
+}
+
+std::optional<Fault> Connection::end_copy(const char* why_not, const base::CallBudget& budget) {
+    int queued = 0;
+    while (usable_ && queued == 0) {
+        queued = PQputCopyEnd(connection_.get(), why_not);
+        if (queued < 0 || !flush(budget)) usable_ = false;
+    }
+    if (!usable_) return broken(0, budget);
+    return finish_copy(budget);
+}
+
+std::optional<Fault> Connection::finish_copy(const base::CallBudget& budget) {
+    std::optional<Fault> fault;
+    while (true) {
+        if (!await_answer(budget)) return fault ? fault : broken(0, budget);
+        const Rows rows(PQgetResult(connection_.get()));
+        if (rows.get() == nullptr) break;
+        if (PQresultStatus(rows.get()) == PGRES_FATAL_ERROR && !fault) fault = fault_of(rows.get(), 0, budget);
+    }
+    if (usable_ && PQenterPipelineMode(connection_.get()) != 1) usable_ = false;
+    return fault;
 }
 
 void Connection::send_only(const Statement& statement) {

@@ -42,6 +42,12 @@ public:
     /// Sends a statement whose answer does not matter. It is read before the next trip begins.
     void send_only(const Statement& statement);
 
+    /// COPY … FROM STDIN. From a beginning that succeeded to the end nothing else is sent.
+    [[nodiscard]] std::optional<Fault> begin_copy(const std::string& sql, const base::CallBudget& budget);
+    [[nodiscard]] std::optional<Fault> put_copy(std::string_view data, const base::CallBudget& budget);
+    /// `why_not` is null, or the reason for which the server is to take all of it back.
+    [[nodiscard]] std::optional<Fault> end_copy(const char* why_not, const base::CallBudget& budget);
+
     /// Neither broken nor left in the middle of an answer.
     [[nodiscard]] bool is_usable() const { return usable_; }
     /// Looks, without waiting, whether the server is still there since the last trip.
@@ -85,6 +91,9 @@ private:
     /// Takes one answer that nobody waits for, and that has arrived.
     void skip_answer();
     [[nodiscard]] Fault broken(std::size_t at, const base::CallBudget& budget);
+    [[nodiscard]] Fault fault_of(const pg_result* result, std::size_t at, const base::CallBudget& budget);
+    /// Takes all answers of a statement that was sent outside of the pipeline, and goes back into it.
+    [[nodiscard]] std::optional<Fault> finish_copy(const base::CallBudget& budget);
     [[nodiscard]] std::string scrubbed(const char* text) const;
     static void heard(void* self, const pg_result* notice);
 

@@ -16,6 +16,7 @@ struct Fault {
     bool fatal = false;        ///< The server ended the session.
     std::string constraint{};  ///< That was violated, if it has a name.
     std::string detail{};      ///< The server's detail and its advice. May repeat data of the user's.
+    std::string context{};     ///< What the server was doing. May repeat data of the user's.
 
     [[nodiscard]] bool silent() const { return sqlstate.empty(); }
     /// By SQLSTATE.

@@ -3,6 +3,10 @@
 #include "sql/postgres/cancel.hpp"
 #include "sql/postgres/connection.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
 #include <cstdlib>
 #include <libpq-fe.h>
 
@@ -62,6 +66,87 @@ StatementError error_of(const Fault& fault) {
     return {fault.error_class(), fault.sqlstate, std::move(message)};
 }
 
+/// The number of the row in `COPY users, line 17, column id: …`, counted from 0. The words are translated, the order of
+/// table and number is not.
+std::optional<std::uint64_t> row_of_copy(std::string_view context, std::string_view table) {
+    const auto name = context.find(table);
+    if (name == std::string_view::npos) return std::nullopt;
+    const auto digits = context.find_first_of("0123456789", name + table.size());
+    if (digits == std::string_view::npos) return std::nullopt;
+    std::uint64_t number = 0;
+    std::from_chars(context.data() + digits, context.data() + context.size(), number);
+    return number == 0 ? std::nullopt : std::optional(number - 1);
+}
+
+/// COPY, in the server's text form.
+class PostgresRowWriter final : public RowWriter {
+public:
+    PostgresRowWriter(Connection& connection, std::string table, const Clock& clock)
+        : connection_(&connection), table_(std::move(table)), clock_(&clock) {}
+    ~PostgresRowWriter() override {
+        if (open_) static_cast<void>(connection_->end_copy("given up", budget()));
+    }
+
+    [[nodiscard]] std::expected<void, StatementError> begin(const std::vector<std::string>& columns) {
+        const auto fault =
+            connection_->begin_copy(fmt::format("COPY {} ({}) FROM STDIN", table_, fmt::join(columns, ", ")), budget());
+        open_ = !fault;
+        return answer(fault);
+    }
+    [[nodiscard]] std::expected<void, StatementError> add(
+        std::span<const std::optional<std::string_view>> cells) override {
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            if (i > 0) data_ += '\t';
+            cells[i] ? escape(*cells[i]) : void(data_ += "\\N");
+        }
+        data_ += '\n';
+        return data_.size() < batch_size ? std::expected<void, StatementError>() : flush();
+    }
+    [[nodiscard]] std::expected<void, StatementError> finish() override {
+        if (auto sent = flush(); !sent) return sent;
+        open_ = false;
+        return answer(connection_->end_copy(nullptr, budget()));
+    }
+    [[nodiscard]] std::optional<std::uint64_t> refused_row() const override { return refused_; }
+
+private:
+    static constexpr std::size_t batch_size = std::size_t{256} * 1024;
+
+    [[nodiscard]] base::CallBudget budget() const { return {*clock_, Deadline::never(), longest_statement}; }
+
+    void escape(std::string_view text) {
+        while (true) {
+            const auto plain = text.find_first_of("\\\t\n\r");
+            data_ += text.substr(0, plain);
+            if (plain == std::string_view::npos) return;
+            const char c = text[plain];
+            data_ += '\\';
+            data_ += c == '\t' ? 't' : c == '\n' ? 'n' : c == '\r' ? 'r' : '\\';
+            text.remove_prefix(plain + 1);
+        }
+    }
+    [[nodiscard]] std::expected<void, StatementError> flush() {
+        const auto fault = data_.empty() ? std::nullopt : connection_->put_copy(data_, budget());
+        data_.clear();
+        return answer(fault);
+    }
+    [[nodiscard]] std::expected<void, StatementError> answer(const std::optional<Fault>& fault) {
+        if (!fault) return {};
+        // The server names the table without quotes and without its schema.
+        std::string name = table_.substr(table_.rfind('.') == std::string::npos ? 0 : table_.rfind('.') + 1);
+        std::erase(name, '"');
+        refused_ = row_of_copy(fault->context, name);
+        return std::unexpected(error_of(*fault));
+    }
+
+    Connection* connection_;
+    std::string table_;
+    const Clock* clock_;
+    std::string data_{};
+    bool open_ = false;
+    std::optional<std::uint64_t> refused_{};
+};
+
 class PostgresSession final : public Session {
 public:
     PostgresSession(std::unique_ptr<Connection> connection, std::string place, std::string version, const Clock& clock)
@@ -102,6 +187,13 @@ public:
                 return std::unexpected(
                     StatementError{ErrorClass::conflict, "25P02", "the transaction had failed and was rolled back"});
         return answers;
+    }
+
+    [[nodiscard]] std::expected<std::unique_ptr<RowWriter>, StatementError> write_rows(
+        const std::string& table, const std::vector<std::string>& columns) override {
+        auto writer = std::make_unique<PostgresRowWriter>(*connection_, table, *clock_);
+        if (auto begun = writer->begin(columns); !begun) return std::unexpected(begun.error());
+        return writer;
     }
 
 private:

@@ -5,6 +5,7 @@
 #include "sql/sqlite/connection.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sqlite3.h>
 
 #include <atomic>
@@ -54,6 +55,43 @@ SqlCell cell_of(sqlite3_stmt* statement, int column) {
     return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), size);
 }
 
+StatementError error_of(sqlite3* handle, int rc) {
+    return {error_class_of(rc), fmt::format("SQLite {}", rc), sqlite3_errmsg(handle)};
+}
+
+/// One statement, run again for each row.
+class SqliteRowWriter final : public RowWriter {
+public:
+    explicit SqliteRowWriter(Prepared insert) : insert_(std::move(insert)) {}
+
+    [[nodiscard]] std::expected<void, StatementError> add(
+        std::span<const std::optional<std::string_view>> cells) override {
+        sqlite3_stmt* const statement = insert_.get();
+        int rc = SQLITE_OK;
+        for (std::size_t i = 0; i < cells.size() && rc == SQLITE_OK; ++i) {
+            const int at = static_cast<int>(i) + 1;
+            const char* const data = cells[i] && cells[i]->data() != nullptr ? cells[i]->data() : "";
+            rc = cells[i] ? sqlite3_bind_text64(statement, at, data, cells[i]->size(), SQLITE_STATIC, SQLITE_UTF8)
+                          : sqlite3_bind_null(statement, at);
+        }
+        if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+        if (rc != SQLITE_DONE) {
+            auto error = error_of(sqlite3_db_handle(statement), rc);
+            sqlite3_reset(statement);
+            return std::unexpected(std::move(error));
+        }
+        sqlite3_reset(statement);
+        ++written_;
+        return {};
+    }
+    [[nodiscard]] std::expected<void, StatementError> finish() override { return {}; }
+    [[nodiscard]] std::optional<std::uint64_t> refused_row() const override { return written_; }
+
+private:
+    Prepared insert_;
+    std::uint64_t written_ = 0;
+};
+
 class SqliteSession final : public Session {
 public:
     SqliteSession(Database database, std::string place, const Clock& clock)
@@ -91,12 +129,20 @@ public:
         return answer_of(statement);
     }
 
+    [[nodiscard]] std::expected<std::unique_ptr<RowWriter>, StatementError> write_rows(
+        const std::string& table, const std::vector<std::string>& columns) override {
+        cancelled_ = false;
+        deadline_ = Deadline::never();
+        busy_until_ = Deadline::in(*clock_, longest_busy);
+        auto insert = prepare(fmt::format("INSERT INTO {} ({}) VALUES ({})", table, fmt::join(columns, ", "),
+                                          fmt::join(std::vector<std::string_view>(columns.size(), "?"), ", ")));
+        if (!insert) return std::unexpected(std::move(insert.error()));
+        return std::make_unique<SqliteRowWriter>(*std::move(insert));
+    }
+
 private:
     [[nodiscard]] sqlite3* handle() const { return database_.handle(); }
-
-    [[nodiscard]] StatementError error(int rc) const {
-        return {error_class_of(rc), fmt::format("SQLite {}", rc), sqlite3_errmsg(handle())};
-    }
+    [[nodiscard]] StatementError error(int rc) const { return error_of(handle(), rc); }
 
     [[nodiscard]] std::expected<Prepared, StatementError> prepare(std::string_view text) const {
         sqlite3_stmt* statement = nullptr;

@@ -14,12 +14,6 @@ namespace {
 constexpr std::string_view ledger_table = "holdfast_migrations";
 constexpr std::string_view identity_table = "holdfast_identity";
 
-std::string quoted_name(std::string_view name, char quote) {
-    std::string result(1, quote);
-    for (const char letter : name) result += letter == quote ? std::string(2, quote) : std::string(1, letter);
-    return result + quote;
-}
-
 /// A key in MySQL needs a length, and must not take `A` for `a`.
 std::string_view key_type(SqlDialect dialect) {
     return dialect == SqlDialect::mysql ? "VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" : "TEXT";
@@ -56,8 +50,8 @@ Result<LedgerRow> row_of(const std::vector<SqlCell>& cells) {
 LedgerTable::LedgerTable(SqlDialect dialect, std::string schema) : dialect_(dialect), schema_(std::move(schema)) {
     switch (dialect_) {
         case SqlDialect::sqlite: prefix_ = "main."; break;
-        case SqlDialect::postgres: prefix_ = quoted_name(schema_, '"') + "."; break;
-        case SqlDialect::mysql: prefix_ = quoted_name(schema_, '`') + "."; break;
+        case SqlDialect::postgres:
+        case SqlDialect::mysql: prefix_ = sql::quoted_name(schema_, dialect_) + "."; break;
     }
 }
 
