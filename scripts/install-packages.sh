@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages_of() {
   case $1 in
-    build) echo g++ cmake ninja-build ccache pkg-config libfmt-dev libtomlplusplus-dev libboost1.81-dev libsqlite3-dev libpq-dev libmariadb-dev libhiredis-dev libcurl4-openssl-dev libnghttp2-dev libssl-dev esbuild ;;
+    build) echo g++ cmake ninja-build ccache pkg-config libfmt-dev libtomlplusplus-dev libyaml-cpp-dev libboost1.81-dev libsqlite3-dev libpq-dev libmariadb-dev libhiredis-dev libcurl4-openssl-dev libnghttp2-dev libssl-dev esbuild ;;
     test) echo curl libgtest-dev libgmock-dev librapidcheck-dev strace faketime postgresql-15 mariadb-server-core mariadb-client-core redis-server etcd-server pgbouncer sqlite3 zsh nginx-light prometheus alembic python3-psycopg2 chromium fonts-liberation "$(command -v npm >/dev/null || echo nodejs npm)" ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
     bench) echo libbenchmark-dev valgrind sqlite3 postgresql-15 mariadb-server-core mariadb-client-core redis-server redis-tools etcd-server ;;

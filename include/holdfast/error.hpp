@@ -46,6 +46,7 @@ enum class Errc : std::uint16_t {
     payload_hash_mismatch = 21,    ///< Stored content is not what was stored. Restore it.
     record_corrupt = 22,           ///< A stored record cannot be read. The lock stays blocked until it is repaired.
     migration_failed = 23,         ///< A migration cannot be read, or the database refused it. Correct the file.
+    data_invalid = 24,             ///< A data file does not fit its table. Correct the file.
 };
 
 /// What users see of one code.

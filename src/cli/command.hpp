@@ -94,6 +94,7 @@ extern const Command worktree_ls_command;
 extern const Command worktree_prune_command;
 extern const Command worktree_doctor_command;
 extern const Command serve_command;
+extern const Command data_sync_command;
 extern const Command prune_command;
 extern const Command repair_command;
 extern const Command doctor_command;

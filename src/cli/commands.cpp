@@ -52,6 +52,7 @@ constexpr std::array all{
     &worktree_prune_command,
     &worktree_doctor_command,
     &serve_command,
+    &data_sync_command,
     &prune_command,
     &repair_command,
     &doctor_command,

@@ -69,7 +69,8 @@ Result<int> work_here(Context& context, const migrations::Database& database, co
 }
 
 guard::Job worker_job(const Context& context, const std::string& url, milliseconds grace,
-                      const std::vector<HeldLease>& held, const std::vector<InheritedLease>& inherited) {
+                      const std::vector<HeldLease>& held, const std::vector<InheritedLease>& inherited,
+                      const WorkerVariables& variables) {
     guard::Job job;
     // A URL may hold a password, and others can read a command line.
     job.command = same_command(context, {opt::database.name, opt::store.name});
@@ -81,6 +82,7 @@ guard::Job worker_job(const Context& context, const std::string& url, millisecon
     });
     job.environment.push_back("HOLDFAST_DATABASE=" + url);
     job.environment.push_back(fmt::format("{}={}", worker_variable, held.front().lease.as.lock_id.text()));
+    for (const auto& [name, value] : variables) job.environment.push_back(fmt::format("{}={}", name, value));
     return job;
 }
 
@@ -126,8 +128,8 @@ Result<std::vector<Store*>> stores_of(Context& context, const std::string& url) 
 }
 
 /// The inner process: takes the lock, holds it, and supervises the worker.
-Result<int> run_inner(Context& context, const std::string& url, const Plan& plan, const guard::Signals& signals,
-                      guard::OuterLink& outer) {
+Result<int> run_inner(Context& context, const std::string& url, const Plan& plan, const WorkerVariables& variables,
+                      const guard::Signals& signals, guard::OuterLink& outer) {
     const auto inherited = inherited_leases();
     if (!inherited) return std::unexpected(inherited.error());
     const auto stores = stores_of(context, url);
@@ -156,8 +158,8 @@ Result<int> run_inner(Context& context, const std::string& url, const Plan& plan
         return 128 + *signal;
     }
     const auto held = leases_of(guarded.group, joined_count, plan, *stores);
-    const auto verdict =
-        guard::supervise(worker_job(context, url, plan.grace, held, *inherited), &guarded, signals, context.clock);
+    const auto verdict = guard::supervise(worker_job(context, url, plan.grace, held, *inherited, variables), &guarded,
+                                          signals, context.clock);
     auto ended = conclude(context, verdict);
     if (guarded.group.is_stuck()) {
         // A call to the store has not come back, and may never.
@@ -168,14 +170,16 @@ Result<int> run_inner(Context& context, const std::string& url, const Plan& plan
     return ended;
 }
 
-Result<int> supervised(Context& context, const std::string& url, const LockName& name) {
+Result<int> supervised(Context& context, const std::string& url, const LockName& name,
+                       const WorkerVariables& variables) {
     const auto plan = plan_of(context, name);
     if (!plan) return std::unexpected(plan.error());
     guard::Signals signals;
     const guard::OuterOptions options{guard::children(), notice_on(context.out)};
     auto chain = guard::fork_inner(signals);
     if (!chain) return std::unexpected(chain.error());
-    if (auto* outer = std::get_if<guard::OuterLink>(&*chain)) return run_inner(context, url, *plan, signals, *outer);
+    if (auto* outer = std::get_if<guard::OuterLink>(&*chain))
+        return run_inner(context, url, *plan, variables, signals, *outer);
     const auto ended =
         guard::guard_inner(std::move(std::get<guard::InnerLink>(*chain)), options, signals, context.clock);
     if (const int* status = std::get_if<int>(&ended)) return *status;
@@ -225,7 +229,8 @@ std::vector<std::string> same_command(const Context& context, std::initializer_l
 
 bool is_worker() { return config::variable(worker_variable).has_value(); }
 
-Result<int> under_lock(Context& context, const migrations::Database& database, const DatabaseWork& work) {
+Result<int> under_lock(Context& context, const migrations::Database& database, const DatabaseWork& work,
+                       const WorkerVariables& variables) {
     const auto claim = claim_of_supervisor();
     if (!claim) return std::unexpected(claim.error());
     if (*claim) {
@@ -239,7 +244,7 @@ Result<int> under_lock(Context& context, const migrations::Database& database, c
     }
     const auto name = lock_of(context, database);
     if (!name) return std::unexpected(name.error());
-    return supervised(context, database.url, *name);
+    return supervised(context, database.url, *name, variables);
 }
 
 }  // namespace holdfast::cli

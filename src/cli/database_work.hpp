@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ inline constexpr Option lock{{"lock", Takes::one, "", "", From::command_line},
                              '\0',
                              "NAME",
                              "The lock; by default migrate/ and the number that the database was given at first use."};
+inline constexpr Option dry_run{
+    {"dry-run", Takes::nothing, "", "", From::environment}, '\0', "", "Show what would be done, and change nothing."};
 }  // namespace opt
 
 /// The databases that a command names, by their URLs. `usage` where none is named.
@@ -28,11 +31,14 @@ inline constexpr Option lock{{"lock", Takes::one, "", "", From::command_line},
 /// What a command does to the database while it holds the lock, with what it needs to connect and to seal.
 using DatabaseWork = std::function<Result<int>(guards::FencedSessionOptions session)>;
 
+/// What the worker is told beside its lease: names of variables, and their values.
+using WorkerVariables = std::map<std::string, std::string>;
+
 /// Runs `work` under the lock of that database, in a process that is ended before the lease is: this command itself,
 /// started once more by its supervisor. In that process, and under a `holdfast run` that holds the lock, the work is
 /// done here.
 [[nodiscard]] Result<int> under_lock(Context& context, const guards::migrate::Database& database,
-                                     const DatabaseWork& work);
+                                     const DatabaseWork& work, const WorkerVariables& variables = {});
 
 /// Whether this process is the one that `under_lock` started.
 [[nodiscard]] bool is_worker();

@@ -36,8 +36,6 @@ inline constexpr Option parallel{
     {"parallel", Takes::one, "4", "", From::environment}, '\0', "N", "How many databases or schemas at once."};
 inline constexpr Option to_version{
     {"to", Takes::one, "", "", From::command_line}, '\0', "V", "No version beyond this one."};
-inline constexpr Option dry_run{
-    {"dry-run", Takes::nothing, "", "", From::environment}, '\0', "", "Show what would run, and change nothing."};
 inline constexpr Option out_of_order{
     {"allow-out-of-order"}, '\0', "", "Also run files whose number is below one that was applied."};
 inline constexpr Option placeholder{

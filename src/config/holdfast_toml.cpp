@@ -11,6 +11,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 // The only file that knows toml++.
@@ -103,6 +104,64 @@ Result<std::vector<client::Policy>> policies_in(const std::string& path, const t
     return policies;
 }
 
+/// Why this cannot be the name of a table, which is also that of a folder.
+std::optional<std::string> reason_against(const std::string& table) {
+    if (table.empty()) return "a table needs a name";
+    if (table.front() == '.' || table.find('/') != std::string::npos || has_control(table))
+        return "the name of a table is that of its folder: without a slash, without a dot at its beginning";
+    return std::nullopt;
+}
+
+/// Why the value does not fit.
+std::optional<std::string> set_data_table(DataTable& table, std::string_view key,
+                                          const std::optional<std::vector<std::string>>& texts) {
+    if (!texts) return "not a plain value";
+    if (key == "key") {
+        table.key = *texts;
+        return table.key.empty() ? std::optional<std::string>("a key has at least one column") : std::nullopt;
+    }
+    if (texts->size() != 1) return "one value is expected";
+    if (key == "name") {
+        table.name = texts->front();
+        return reason_against(table.name);
+    }
+    table.strategy = texts->front();
+    return std::nullopt;
+}
+
+Result<std::vector<DataTable>> data_tables_in(const std::string& path, const toml::node& node) {
+    const auto bad = [&](const toml::source_region& where, const std::string& why) {
+        return fail(Errc::config, fmt::format("{}:{}: {}", printable(path), where.begin.line, why));
+    };
+    constexpr auto form = "data is written [[data.table]]";
+    constexpr std::array known{"name", "strategy", "key"};
+    const toml::table* data = node.as_table();
+    if (data == nullptr) return bad(node.source(), form);
+    std::vector<DataTable> tables;
+    for (const auto& [name, list] : *data) {
+        if (name.str() != "table" || list.as_array() == nullptr) return bad(name.source(), form);
+        for (const toml::node& item : *list.as_array()) {
+            const toml::table* entry = item.as_table();
+            if (entry == nullptr) return bad(item.source(), form);
+            DataTable table;
+            table.line = item.source().begin.line;
+            for (const auto& [key, value] : *entry) {
+                if (std::ranges::find(known, key.str()) == known.end())
+                    return bad(key.source(), fmt::format("unknown key \"{}\" in a data table; it is one of {}",
+                                                         printable(key.str()), fmt::join(known, ", ")));
+                if (const auto reason = set_data_table(table, key.str(), texts_of(value)))
+                    return bad(key.source(), fmt::format("{}: {}", key.str(), *reason));
+            }
+            if (table.name.empty() || table.strategy.empty())
+                return bad(item.source(), "a data table needs name and strategy");
+            if (std::ranges::find(tables, table.name, &DataTable::name) != tables.end())
+                return bad(item.source(), fmt::format("the table \"{}\" is there twice", printable(table.name)));
+            tables.push_back(std::move(table));
+        }
+    }
+    return tables;
+}
+
 /// Adds what is written in `table`, whose keys begin with `section`.
 Result<void> read_keys(Config& config, const toml::table& table, const std::string& section,
                        const std::vector<std::string>& known) {
@@ -117,6 +176,12 @@ Result<void> read_keys(Config& config, const toml::table& table, const std::stri
             auto policies = policies_in(path, node);
             if (!policies) return std::unexpected(policies.error());
             config.policies = std::move(*policies);
+            continue;
+        }
+        if (name == "data") {
+            auto tables = data_tables_in(path, node);
+            if (!tables) return std::unexpected(tables.error());
+            config.data_tables = std::move(*tables);
             continue;
         }
         const bool is_section =
@@ -139,7 +204,7 @@ Result<void> read_keys(Config& config, const toml::table& table, const std::stri
 }
 
 Result<Config> understand(const std::string& path, const toml::table& table, const std::vector<std::string>& known) {
-    Config config{path, {}, {}};
+    Config config{.path = path};
     if (auto read = read_keys(config, table, "", known); !read) return std::unexpected(read.error());
     return config;
 }

@@ -17,9 +17,18 @@ struct ConfigEntry {
     std::size_t line = 0;
 };
 
+/// One `[[data.table]]`.
+struct DataTable {
+    std::string name{};
+    std::string strategy{};          ///< As it is written.
+    std::vector<std::string> key{};  ///< Empty if it is not there.
+    std::size_t line = 0;
+};
+
 struct Config {
     std::string path{};
     std::vector<client::Policy> policies{};                     ///< In the order of the file.
+    std::vector<DataTable> data_tables{};                       ///< In the order of the file.
     std::map<std::string, ConfigEntry, std::less<>> entries{};  ///< By key: `max_hold`.
 };
 

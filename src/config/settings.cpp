@@ -114,6 +114,7 @@ Result<void> Settings::read_file(const Purpose& purpose) {
     if (!*config) return {};
     config_path_ = (*config)->path;
     policies_ = (*config)->policies;
+    data_tables_ = (*config)->data_tables;
     for (const Setting* each : purpose.settings) {
         const auto entry = (*config)->entries.find(key_of(*each));
         if (entry == (*config)->entries.end() || given(*each)) continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "client/policy.hpp"
+#include "config/holdfast_toml.hpp"
 #include "config/setting.hpp"
 #include "holdfast/lease.hpp"
 
@@ -95,6 +96,9 @@ public:
     /// Whether no store is named, so that it is the built-in default one.
     [[nodiscard]] bool uses_default_store() const { return texts(setting::store).empty(); }
 
+    /// The tables of `data sync`, as the configuration lists them.
+    [[nodiscard]] const std::vector<DataTable>& data_tables() const { return data_tables_; }
+
     /// The configuration file that was read, if one was.
     [[nodiscard]] const std::string& config_path() const { return config_path_; }
 
@@ -125,6 +129,7 @@ private:
     std::map<std::string, Value, std::less<>> values_{};
     std::string config_path_{};
     std::vector<client::Policy> policies_{};
+    std::vector<DataTable> data_tables_{};
 };
 
 }  // namespace holdfast::config

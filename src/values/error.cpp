@@ -11,6 +11,8 @@ namespace {
 constexpr std::array rows{
     ErrorRow{Errc::usage, "E_USAGE", 64, 400, "The call can never work as it stands; fix it."},
     ErrorRow{Errc::name_invalid, "E_NAME_INVALID", 64, 400, "No lock can have this name; fix the call."},
+    ErrorRow{Errc::data_invalid, "E_DATA_INVALID", 65, 422,
+             "A data file cannot be read as what its table needs. Nothing was changed."},
     ErrorRow{Errc::store_unavailable, "E_STORE_UNAVAILABLE", 69, 503,
              "The store was not reached and nothing was changed; it is safe to try again."},
     ErrorRow{Errc::outcome_unknown, "E_OUTCOME_UNKNOWN", 70, 504,

@@ -122,9 +122,10 @@ TEST(CommandMatrix, EveryCommandSaysThatAStoreIsNotOneOfOurs) {
     Sandbox box;
     box.write(box.work / "other.db", std::string(4096, 'x'));
     const auto before = box.files();
-    // A migration opens its store only when it has something to do; API tokens and worktrees have places of their own;
-    // serve has tests of its own.
-    std::set<std::string> seen{"doctor", "completion", "version", "help", "migrate", "token", "worktree", "serve"};
+    // A migration opens its store only when it has something to do, and data sync when its files fit; API tokens and
+    // worktrees have places of their own; serve has tests of its own.
+    std::set<std::string> seen{"doctor", "completion", "version", "help", "migrate",
+                               "token",  "worktree",   "serve",   "data"};
     for (const Args& args : calls()) {
         seen.insert(args[0]);
         const auto error = expect_refused(box, args, {{"HOLDFAST_STORE", "sqlite:other.db"}}, "E_FORMAT_UNSUPPORTED",

@@ -44,6 +44,7 @@ const std::vector<Expected> contract{
     {Errc::payload_hash_mismatch, 21, "E_PAYLOAD_HASH_MISMATCH", 84, 0},
     {Errc::record_corrupt, 22, "E_RECORD_CORRUPT", 84, 500},
     {Errc::migration_failed, 23, "E_MIGRATION_FAILED", 83, 0},
+    {Errc::data_invalid, 24, "E_DATA_INVALID", 65, 422},
 };
 
 TEST(ErrorTableTest, EveryCodeHasTheNumberNameAndStatusesOfTheContract) {

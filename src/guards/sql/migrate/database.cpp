@@ -140,6 +140,11 @@ Result<std::unique_ptr<sql::Session>> connect(const Database& database, const Cl
     return open(database, sql::IfAbsent::create, clock, deadline);
 }
 
+Result<std::unique_ptr<sql::Session>> connect_if_there(const Database& database, const Clock& clock,
+                                                       Deadline deadline) {
+    return open(database, sql::IfAbsent::refuse, clock, deadline);
+}
+
 Result<std::string> default_lock_of(const Database& database, const Clock& clock, Deadline deadline) {
     auto session = connect(database, clock, deadline);
     if (!session) return std::unexpected(session.error());

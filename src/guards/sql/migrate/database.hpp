@@ -56,6 +56,10 @@ struct Look {
 [[nodiscard]] Result<std::unique_ptr<sql::Session>> connect(const Database& database, const Clock& clock,
                                                             Deadline deadline);
 
+/// The same to look; `config` for a SQLite file that does not exist.
+[[nodiscard]] Result<std::unique_ptr<sql::Session>> connect_if_there(const Database& database, const Clock& clock,
+                                                                     Deadline deadline);
+
 /// The name of the lock. Gives the database its number at first use.
 [[nodiscard]] Result<std::string> default_lock_of(const Database& database, const Clock& clock, Deadline deadline);
 
