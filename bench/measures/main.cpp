@@ -2,7 +2,8 @@
 //
 // peers HOLDFAST STAMP PEERS RESULTS
 //
-// BENCH=P1,P9 selects, BENCH_ROUNDS=7 says how often, BENCH_GROWTH=1000000 how many locks the large store of P10 has.
+// BENCH=P1,P9 selects, BENCH_ROUNDS=7 says how often, BENCH_GROWTH=1000000 how many locks the large store of P10 has,
+// BENCH_CSV_MB=100 how large the file of P13 is.
 // RESULTS is a JSON file; a plot is written beside it.
 
 #include "harness/plot.hpp"
@@ -40,6 +41,7 @@ constexpr std::array measures{
     Measure{"P10", measure_growth},
     Measure{"P12", measure_snapshots},
     Measure{"P13", measure_migrations},
+    Measure{"P13", measure_data},
     Measure{"P14", measure_crash},
 };
 
@@ -73,7 +75,8 @@ int main(int argc, char** argv) {
                     .peers = fs::absolute(argv[3]),
                     .folder = fresh_folder(),
                     .rounds = std::stoi(variable("BENCH_ROUNDS", "7")),
-                    .growth = std::stoi(variable("BENCH_GROWTH", "50000"))};
+                    .growth = std::stoi(variable("BENCH_GROWTH", "50000")),
+                    .csv_megabytes = std::stoi(variable("BENCH_CSV_MB", "100"))};
     std::vector<Line> lines;
     for (const Measure& measure : measures) {
         if (!names(wanted, measure.id)) continue;

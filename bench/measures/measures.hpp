@@ -16,7 +16,8 @@ struct Site {
     std::filesystem::path peers;  ///< Those that are no C++; see scripts/build-peers.sh.
     std::filesystem::path folder;
     int rounds = 7;
-    int growth = 0;  ///< Locks of the large store in P10.
+    int growth = 0;           ///< Locks of the large store in P10.
+    int csv_megabytes = 100;  ///< Of the large file in P13.
 };
 
 /// How pairs are measured: by so many clients, on so many threads where the peer has threads, for so long.
@@ -50,6 +51,8 @@ inline constexpr std::chrono::milliseconds pair_round{1000};
 [[nodiscard]] std::vector<Line> measure_snapshots(const Site& site);
 /// P13: many migrations, and what others wait for meanwhile.
 [[nodiscard]] std::vector<Line> measure_migrations(const Site& site);
+/// P13: a large CSV file, and what it takes of memory.
+[[nodiscard]] std::vector<Line> measure_data(const Site& site);
 /// P14: how soon the next holder comes after a `run` that was killed.
 [[nodiscard]] std::vector<Line> measure_crash(const Site& site);
 

@@ -166,11 +166,12 @@ TEST_P(DataCrashTest, KilledInItsTransactionItLeavesTheOldRows) {
     for (const char* text : {"START TRANSACTION", "UPDATE t SET v = v WHERE id = 3"})
         ASSERT_TRUE(other->run({.text = text, .values = {}}, Deadline::never()));
     Running victim = start_sync({"--ttl", "10s"});
-    // It has deleted two rows when it waits for the third.
+    // It waits for the third row.
     const std::string waiting =
         is(SqlDialect::postgres)
             ? "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DELETE FROM%'"
-            : "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+            : "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'DELETE "
+              "FROM%'";
     ASSERT_TRUE(eventually([&] { return ask(waiting) != "0"; })) << victim.err();
     signal_all(family_of(victim.pid()), SIGKILL);
     static_cast<void>(victim.wait());

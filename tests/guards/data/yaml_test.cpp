@@ -44,6 +44,14 @@ TEST(YamlTest, NothingIsNullUnlessItIsQuoted) {
                             Optional(std::string("null")), Optional(std::string("~")), Optional(std::string("null"))));
 }
 
+TEST(YamlTest, AMappingAloneIsOneRow) {
+    Collected all;
+    ASSERT_TRUE(read_rows(all, "a: 1\nb: ~\n"));
+    EXPECT_THAT(all.names, ElementsAre("a", "b"));
+    ASSERT_EQ(all.rows.size(), 1U);
+    EXPECT_THAT(all.rows[0].cells, ElementsAre(Optional(std::string("1")), std::nullopt));
+}
+
 TEST(YamlTest, AnEmptyListHasNoRows) {
     Collected all;
     ASSERT_TRUE(read_rows(all, "# nobody\n[]\n"));
@@ -56,7 +64,8 @@ TEST(YamlTest, WhatIsWrongIsNamedWithItsLine) {
                 HasSubstr("a.yaml:2: the row has \"b\", which the first row has not"));
     EXPECT_THAT(refusal_of_yaml("- a: 1\n  b: 2\n- b: 2\n"), HasSubstr("a.yaml:3: the row has no \"a\""));
     EXPECT_THAT(refusal_of_yaml("- a: 1\n  a: 2\n"), HasSubstr("a.yaml:2: the column \"a\" is there twice"));
-    EXPECT_THAT(refusal_of_yaml("a: 1\n"), HasSubstr("a.yaml:1: a data file is a list of rows"));
+    EXPECT_THAT(refusal_of_yaml("text\n"), HasSubstr("a.yaml:1: a data file is a list of rows"));
+    EXPECT_THAT(refusal_of_yaml("a: {b: 1}\n"), HasSubstr("a.yaml:1: a value is a text"));
     EXPECT_THAT(refusal_of_yaml("- 1\n"), HasSubstr("a.yaml:1: a row is a mapping"));
     EXPECT_THAT(refusal_of_yaml("- a: [1]\n"), HasSubstr("a.yaml:1: a value is a text"));
     EXPECT_THAT(refusal_of_yaml("- a:\n    b: 1\n"), HasSubstr("a.yaml:2: a value is a text"));

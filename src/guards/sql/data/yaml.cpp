@@ -62,7 +62,8 @@ public:
                     YAML::EmitterStyle::value /*style*/) override {
         expect_no_anchor(mark, anchor);
         expect_no_tag(mark, tag);
-        if (depth_ != in_list) refuse_at(mark, depth_ == outside ? not_a_list : nested);
+        if (depth_ == in_row) refuse_at(mark, nested);
+        around_ = depth_;
         depth_ = in_row;
         row_line_ = line_of(mark);
         size_ = 0;
@@ -71,7 +72,7 @@ public:
         given_.assign(columns_.size(), false);
     }
     void OnMapEnd() override {
-        depth_ = in_list;
+        depth_ = around_;
         if (columns_.empty()) throw Refused{refuse(path_, row_line_, "a row without a column").error()};
         if (!has_columns_) {
             has_columns_ = true;
@@ -90,7 +91,7 @@ public:
 
 private:
     enum Depth { outside, in_list, in_row };
-    static constexpr std::string_view not_a_list = "a data file is a list of rows, each begins with \"- \"";
+    static constexpr std::string_view not_a_list = "a data file is a list of rows, each begins with \"- \", or one row";
     static constexpr std::string_view not_a_row = "a row is a mapping: \"- column: value\"";
     static constexpr std::string_view nested =
         "a value is a text, a number or nothing; write lists and mappings in quotes, as the column's type wants them";
@@ -145,6 +146,7 @@ private:
     RowSink* sink_;
     int documents_ = 0;
     Depth depth_ = outside;
+    Depth around_ = outside;  ///< What the row is in.
     std::size_t row_line_ = 1;
     std::size_t size_ = 0;  ///< Of the row so far.
     std::size_t seen_ = 0;  ///< Columns of the row so far.
