@@ -210,6 +210,10 @@ public:
     /// from any thread; never waits.
     [[nodiscard]] virtual std::optional<int> duplicate_session() const { return std::nullopt; }
 
+    /// From now on this object asks for other processes, as a daemon does: no place in a queue that it takes ends with
+    /// this process, because the one that waits lives on. May be called from any thread.
+    virtual void serve_others() {}
+
     [[nodiscard]] virtual StoreProperties properties() const = 0;
 
     [[nodiscard]] virtual StoreInfo info() const = 0;

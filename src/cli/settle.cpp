@@ -33,8 +33,8 @@ Result<Settings> settle(const CommandLine& line) {
     // The answer of an operator goes on without the lease.
     purpose.presents_lease =
         takes(command, opt::lease) && &command != &override_approve_command && &command != &override_deny_command;
-    // A command that can be told how to print a lease is given one.
-    purpose.hands_lease_on = takes(command, opt::format);
+    // A command that can be told how to print a lease is given one, and a daemon gives them to its clients.
+    purpose.hands_lease_on = takes(command, opt::format) || command.loads == Loads::daemon;
     purpose.may_use_memory = &command == &bench_command;
     return Settings::settle(purpose, line.given);
 }

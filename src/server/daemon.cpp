@@ -182,6 +182,7 @@ Result<void> run_daemon(Store& store, const Clock& clock, const ServeOptions& op
     if (*inherited) here.listen = (*inherited)->address;
     auto authorizer = Authorizer::create(here, clock);
     if (!authorizer) return std::unexpected(authorizer.error());
+    store.serve_others();
     auto daemon = std::make_unique<Daemon>(store, clock, here, std::move(*authorizer));
     return daemon->run(*inherited);
 }

@@ -160,6 +160,22 @@ TEST_P(DeadWaiter, StandsInNobodysWayWhoDoesNotWait) {
     EXPECT_THAT(apply(by_bob(name_)), Granted());
 }
 
+TEST_P(DeadWaiter, IsNotOneThatADaemonAskedFor) {
+    Process daemon = Process::fork([&] {
+        const auto own = open_shared(url());
+        own->serve_others();
+        EXPECT_THAT(own->apply_one(queued(by("client", name_, 1h), 1h), patient()), RefusedWith(Errc::lock_conflict));
+        print_now("in line\n");
+        wait_for_end_of_input();
+        return 0;
+    });
+    EXPECT_EQ(daemon.read_line(), "in line");
+    kill_now(daemon);
+    EXPECT_EQ(status().waiters, 1U);
+    let_go();
+    EXPECT_EQ(held_by(status()), "client");
+}
+
 TEST_P(DeadWaiter, IsNotOneThatIsStopped) {
     Process first = idle_waiter("first");
     Process second = waiter("second");

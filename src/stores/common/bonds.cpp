@@ -11,7 +11,7 @@ namespace holdfast::stores {
 using base::Bond;
 
 void Bonds::bind_ticket(const LockId& ticket) {
-    if (presence_.all().are_usable()) static_cast<void>(presence_.bind(ticket, Bond::ticket));
+    if (!serves_others_ && presence_.all().are_usable()) static_cast<void>(presence_.bind(ticket, Bond::ticket));
 }
 
 Result<void> Bonds::bind_session(const Request& request, const kernel::Decision& decision) {

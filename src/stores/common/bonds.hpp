@@ -4,6 +4,7 @@
 #include "base/presence.hpp"
 #include "kernel/step.hpp"
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,9 @@ public:
     enum class Sessions { off, on };
 
     Bonds(base::Presences all, Sessions sessions) : presence_(std::move(all)), sessions_(sessions) {}
+
+    /// As `Store::serve_others`.
+    void serve_others() { serves_others_ = true; }
 
     /// Called before the ticket is written. If this fails, the ticket lasts until its time is over.
     void bind_ticket(const LockId& ticket);
@@ -54,6 +58,7 @@ public:
 private:
     base::Presence presence_;
     const Sessions sessions_;
+    std::atomic<bool> serves_others_{false};
 };
 
 /// The files in `folder`, unless `promise` says that locks on files cannot be trusted there. Refused with

@@ -109,6 +109,8 @@ public:
 
     std::optional<int> duplicate_session() const override { return bonds_.duplicate(); }
 
+    void serve_others() override { bonds_.serve_others(); }
+
     std::optional<StoreId> store_id() const override {
         if (const auto known = known_id()) return known;
         return info().store_id;

@@ -133,6 +133,8 @@ public:
 
     std::optional<int> duplicate_session() const override { return bonds_.duplicate(); }
 
+    void serve_others() override { bonds_.serve_others(); }
+
     std::optional<StoreId> store_id() const override {
         const std::scoped_lock lock(mutex_);
         return store_id_;
