@@ -1,5 +1,4 @@
 #include "harness/programs.hpp"
-#include "holdfast/lease.hpp"
 #include "measures/measures.hpp"
 #include "support/server_place.hpp"
 #include "support/servers/kinds.hpp"
@@ -18,7 +17,7 @@ constexpr auto create_table =
     "CREATE TABLE p13 (id INTEGER PRIMARY KEY, code TEXT, name TEXT, amount NUMERIC, note TEXT)";
 
 /// A folder for `data sync`: a file with about `megabytes` of rows, and configurations beside it.
-fs::path make_files(const Site& site, int megabytes) {
+fs::path make_csv(const Site& site, int megabytes) {
     const fs::path folder = site.folder / fmt::format("data-{}", megabytes);
     fs::create_directories(folder / "data" / "p13");
     for (const char* strategy : {"truncate", "mirror"})
@@ -44,66 +43,60 @@ std::vector<std::string> sync(const Site& site, const fs::path& folder, const st
             "--database",  url};
 }
 
-std::string random_name() {
-    std::string name = "p13" + LockId::random().text();
-    std::erase(name, '-');
-    return name;
-}
-
 /// With an empty table.
-std::string fresh_file(const Site& site) {
-    std::string path = (site.folder / random_name()).string();
+std::string file_with_table(const Site& site) {
+    std::string path = (site.folder / fresh_name()).string();
     expect_success(start({"sqlite3", path, create_table}));
     return path;
 }
 
 /// A schema with an empty table, which goes with this object.
-class FreshSchema {
+class SchemaWithTable {
 public:
-    FreshSchema() {
+    SchemaWithTable() {
         const std::string whole = tests::ServerPlace("postgres", tests::shared_server_port("postgres"), "p13").url();
         server_ = whole.substr(0, whole.find('?'));
         expect_success(start({"psql", server_, "--quiet", "--command", "CREATE SCHEMA " + name_}));
         expect_success(start({"psql", url(), "--quiet", "--command", create_table}));
     }
-    FreshSchema(const FreshSchema&) = delete;
-    FreshSchema& operator=(const FreshSchema&) = delete;
-    ~FreshSchema() {
+    SchemaWithTable(const SchemaWithTable&) = delete;
+    SchemaWithTable& operator=(const SchemaWithTable&) = delete;
+    ~SchemaWithTable() {
         expect_success(start({"psql", server_, "--quiet", "--command", fmt::format("DROP SCHEMA {} CASCADE", name_)}));
     }
     [[nodiscard]] std::string url() const { return server_ + "?options=-csearch_path%3D" + name_; }
 
 private:
-    std::string name_ = random_name();
+    std::string name_ = fresh_name();
     std::string server_{};
 };
 
 double time_in_file(const Site& site, const std::function<std::vector<std::string>(const std::string& path)>& command) {
-    const std::string path = fresh_file(site);
+    const std::string path = file_with_table(site);
     const double time = time_of(command(path), 1);
     fs::remove(path);
     return time;
 }
 double time_in_schema(const std::function<std::vector<std::string>(const std::string& url)>& command) {
-    const FreshSchema schema;
+    const SchemaWithTable schema;
     return time_of(command(schema.url()), 1);
 }
 double memory_in_file(const Site& site, const fs::path& folder, const std::string& strategy) {
-    const std::string path = fresh_file(site);
+    const std::string path = file_with_table(site);
     const double memory = peak_memory_of(sync(site, folder, strategy, "sqlite:" + path));
     fs::remove(path);
     return memory;
 }
 double memory_in_schema(const Site& site, const fs::path& folder, const std::string& strategy) {
-    const FreshSchema schema;
+    const SchemaWithTable schema;
     return peak_memory_of(sync(site, folder, strategy, schema.url()));
 }
 
 }  // namespace
 
 std::vector<Line> measure_data(const Site& site) {
-    const fs::path folder = make_files(site, site.csv_megabytes);
-    const fs::path small = make_files(site, 1);
+    const fs::path folder = make_csv(site, site.csv_megabytes);
+    const fs::path small = make_csv(site, 1);
     const std::string csv = csv_of(folder);
     const auto import = [&](const std::string& path) {
         return std::vector<std::string>{"sqlite3", path, ".mode csv", fmt::format(".import --skip 1 {} p13", csv)};

@@ -13,4 +13,10 @@ std::string fresh_store(const Site& site, std::string_view kind) {
     return tests::ServerPlace(std::string(kind), tests::shared_server_port(kind)).url();
 }
 
+std::string fresh_name() {
+    std::string name = "p13" + LockId::random().text();
+    std::erase(name, '-');
+    return name;
+}
+
 }  // namespace holdfast::bench

@@ -29,6 +29,8 @@ inline constexpr std::chrono::milliseconds pair_round{1000};
 /// The URL of a store that nobody has used: `sqlite` and `file` in the site's folder, the others in a server that is
 /// started when it is first needed and ends with the program.
 [[nodiscard]] std::string fresh_store(const Site& site, std::string_view kind);
+/// For a database, a schema or a table that nobody has used. SQL takes it without quotes.
+[[nodiscard]] std::string fresh_name();
 
 /// P1: a command under a lock.
 [[nodiscard]] std::vector<Line> measure_run(const Site& site);

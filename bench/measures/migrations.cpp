@@ -1,5 +1,4 @@
 #include "harness/programs.hpp"
-#include "holdfast/lease.hpp"
 #include "measures/measures.hpp"
 #include "sql/session.hpp"
 #include "support/server_place.hpp"
@@ -39,13 +38,6 @@ fs::path make_files(const Site& site, int count) {
     return folder;
 }
 
-/// One that SQL takes without quotes.
-std::string random_name() {
-    std::string name = "p13" + LockId::random().text();
-    std::erase(name, '-');
-    return name;
-}
-
 std::string postgres_url() {
     const std::string url = tests::ServerPlace("postgres", tests::shared_server_port("postgres"), "p13").url();
     return url.substr(0, url.find('?'));
@@ -53,7 +45,7 @@ std::string postgres_url() {
 
 /// An empty schema, and how psql and holdfast reach it.
 struct FreshSchema {
-    std::string name = random_name();
+    std::string name = fresh_name();
     std::string url = postgres_url();
 
     FreshSchema() { expect_success(start({"psql", url, "--quiet", "--command", "CREATE SCHEMA " + name})); }
@@ -69,7 +61,7 @@ std::vector<std::string> up(const Site& site, const fs::path& folder, const Fres
     return command;
 }
 
-std::string fresh_database(const Site& site) { return (site.folder / random_name()).string(); }
+std::string fresh_database(const Site& site) { return (site.folder / fresh_name()).string(); }
 
 std::vector<Line> measure_many_files(const Site& site) {
     const fs::path folder = make_files(site, files);
@@ -108,7 +100,7 @@ double longest_wait(const Site& site, const fs::path& folder, const std::string&
     };
     // The user has the name of the schema with the locks, which would otherwise be the first to be searched.
     const bool has_schemas = sql::dialect_of(url) == SqlDialect::postgres;
-    const std::string table = (has_schemas ? "public." : "") + random_name();
+    const std::string table = (has_schemas ? "public." : "") + fresh_name();
     const auto number = std::distance(fs::directory_iterator(folder), fs::directory_iterator()) + 1;
     std::ofstream(folder / fmt::format("{}_a.sql", number)) << fmt::format("ALTER TABLE {} ADD m INT;\n", table);
     const auto reader = connect();
