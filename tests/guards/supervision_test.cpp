@@ -159,8 +159,9 @@ TEST_F(RunLoss, WithRenewalOffSaysSoAndTheCommandHasTheTimeUpToItsGrace) {
     EXPECT_THAT(reason(running), AllOf(HasSubstr("renew = false"), HasSubstr("2 s"), HasSubstr(name_.text())));
     std::int64_t term_at = 0;
     std::ifstream(heard) >> term_at;
-    // The whole ttl, but for the grace, for what clocks may differ (300 ms here) and for SIGKILL to work.
-    EXPECT_GE(Instant{std::chrono::milliseconds{term_at}}, before + 2s - 200ms - 300ms - 50ms);
+    // The whole ttl, but for the grace, for what clocks may differ (300 ms here) and for SIGKILL to work, which has a
+    // third of the grace.
+    EXPECT_GE(Instant{std::chrono::milliseconds{term_at}}, before + 2s - 200ms - 300ms - 67ms);
 }
 
 TEST_F(RunLoss, SaysWhatTheStoreSaidLastAndWhenItLastAnswered) {
