@@ -47,6 +47,21 @@ export class Calls {
         return this.call<T>("DELETE", path, undefined, this.timeoutMs);
     }
 
+    /** From a page that is being closed: sent without waiting for an answer, which nobody would read. */
+    sendOnClose(path: string, body: unknown): void {
+        const url = this.url + path;
+        const sent = JSON.stringify(body);
+        if (typeof Request === "function" && "keepalive" in Request.prototype) {
+            const headers = this.headers({});
+            this.addWriteHeaders(headers, true, this.timeoutMs);
+            const init = { method: "POST", headers, body: sent, keepalive: true, credentials: "same-origin" } as const;
+            this.fetch(url, init).catch(() => undefined);
+            return;
+        }
+        // A beacon has no headers, so a daemon that wants Holdfast-Csrf or a token refuses it, and the lease runs out.
+        globalThis.navigator?.sendBeacon?.(url, new Blob([sent], { type: "application/json" }));
+    }
+
     /** A stream that stays open; its caller reads it. */
     async open(path: string, query: Query, accept: string, signal: AbortSignal): Promise<Response> {
         const headers = this.headers({ Accept: accept });

@@ -2,7 +2,7 @@ import { Calls, pause, repeated, type CallOptions } from "./calls.js";
 import type { AuditEvent, Lock } from "./documents.js";
 import { HoldfastError } from "./errors.js";
 import { feed, type FeedItem, type FeedOptions } from "./events.js";
-import { Elapsed, Hold, newCredentials } from "./hold.js";
+import { Elapsed, Hold, newCredentials, transferred, type Renewal, type TransferOptions } from "./hold.js";
 
 export interface ClientOptions extends CallOptions {
     /** For how long a call is repeated that the daemon did not answer. */
@@ -10,8 +10,10 @@ export interface ClientOptions extends CallOptions {
 }
 
 export interface AcquireOptions {
-    /** How long the lease lasts without a renewal. */
+    /** How long the lease lasts without a renewal; otherwise the daemon's policy says so. */
     ttlMs?: number;
+    /** Who renews it; `by_itself` if nothing is said. */
+    renewal?: Renewal;
     /** How long to wait in the queue; 0 for not at all. */
     waitMs?: number;
     /** Who holds it: anything that tells people where to look. */
@@ -25,19 +27,53 @@ export interface AcquireOptions {
     /** Refused while one of these is held. */
     unlessHeld?: string[];
     meta?: Record<string, string>;
+    /** The lease that was seen and seems to be abandoned: taken over if it is stale and was not renewed meanwhile. */
+    takeOver?: { lockId: string; renewSeq: number };
     /** Leaves the queue. */
     signal?: AbortSignal;
+}
+
+export interface MoveOptions extends TransferOptions {
+    renewal?: Renewal;
+}
+
+export interface OverrideOptions {
+    holder?: string;
+    user?: string;
+    reason?: string;
+    /** Of the lease that approval gives. */
+    ttlMs?: number;
+    /** For how long the question stands. */
+    validForMs?: number;
+}
+
+/** A question that was asked, and the lease that it will be if the answer is yes. */
+export interface Question {
+    lockId: string;
+    lease: string;
+    expiresAt: string | null;
+    /** Of the lock when it was asked. */
+    seq: number;
+}
+
+export interface OverrideAnswer {
+    verdict: "approve" | "deny";
+    /** Of the holder; an operator answers without it. */
+    lease?: string;
+    reason?: string;
 }
 
 /** One request waits at most so long, so that proxies between do not cut it; the place in the queue stays. */
 const longestWait = 20_000;
 
 export class Client {
+    readonly url: string;
     private readonly calls: Calls;
     private readonly patienceMs: number;
 
     constructor(options: ClientOptions) {
         this.calls = new Calls(options);
+        this.url = this.calls.url;
         this.patienceMs = options.patienceMs ?? 20_000;
     }
 
@@ -46,13 +82,12 @@ export class Client {
      * knows whether it was granted, that is thrown, and the lease that may be there is given back as well as possible.
      */
     async acquire(name: string, options: AcquireOptions = {}): Promise<Hold> {
-        const ttlMs = options.ttlMs ?? 30_000;
         const credentials = newCredentials();
         const waitUntil = performance.now() + (options.waitMs ?? 0);
         const request = {
             name,
             lease: credentials.lease,
-            ttl_ms: ttlMs,
+            ttl_ms: options.ttlMs,
             holder: options.holder,
             user: options.user,
             operation: options.operation,
@@ -60,17 +95,13 @@ export class Client {
             max_hold_ms: options.maxHoldMs,
             unless_held: options.unlessHeld,
             meta: options.meta,
+            take_over: options.takeOver && { lock_id: options.takeOver.lockId, renew_seq: options.takeOver.renewSeq },
         };
         for (;;) {
             const left = Math.max(0, Math.round(waitUntil - performance.now()));
             const wait = Math.min(left, longestWait);
             try {
-                return await this.ask(
-                    { ...request, ...(wait > 0 ? { wait_ms: wait } : {}) },
-                    wait,
-                    ttlMs,
-                    options.signal,
-                );
+                return await this.ask({ ...request, ...(wait > 0 ? { wait_ms: wait } : {}) }, wait, options);
             } catch (error) {
                 const mayAskAgain =
                     error instanceof HoldfastError &&
@@ -89,6 +120,56 @@ export class Client {
         }
     }
 
+    /** Goes on with a lease that was granted at an unknown moment, such as an approved request: renews it now. */
+    async adopt(
+        name: string,
+        lease: string,
+        options: Pick<AcquireOptions, "ttlMs" | "renewal" | "signal"> = {},
+    ): Promise<Hold> {
+        let asked = new Elapsed();
+        const lock = await repeated(
+            () => {
+                asked = new Elapsed();
+                return this.calls.post<Lock>("/v1/renew", { name, lease, ttl_ms: options.ttlMs }, options.signal);
+            },
+            this.patienceMs,
+            options.signal,
+        );
+        return new Hold(this.calls, { ...lock, lease, stolen_from: null }, asked, options.ttlMs, options.renewal);
+    }
+
+    /** Moves a lease of one's own, which another tab or program has, here without a gap: it has another token then. */
+    async takeFrom(name: string, lease: string, holder: string, options: MoveOptions = {}): Promise<Hold> {
+        const { grant, asked } = await transferred(this.calls, name, lease, holder, options, this.patienceMs);
+        return new Hold(this.calls, grant, asked, undefined, options.renewal);
+    }
+
+    /**
+     * Asks the holder, or an operator, to hand the lock over. Refused with `E_DENIED` while somebody else's question
+     * waits for an answer. What comes of it stands in the lock: `LockWatch` tells.
+     */
+    async requestOverride(name: string, options: OverrideOptions = {}): Promise<Question> {
+        const { lease, lockId } = newCredentials();
+        const body = {
+            name,
+            lease,
+            holder: options.holder,
+            user: options.user,
+            reason: options.reason,
+            ttl_ms: options.ttlMs,
+            valid_for_ms: options.validForMs,
+        };
+        const lock = await repeated(() => this.calls.post<Lock>("/v1/override/request", body), this.patienceMs);
+        return { lockId, lease, expiresAt: lock.override?.expires_at ?? null, seq: lock.seq };
+    }
+
+    /** Answers a question as the holder, with its `lease`, or as an operator. */
+    async answerOverride(name: string, question: string, answer: OverrideAnswer): Promise<void> {
+        const { verdict, ...more } = answer;
+        const body = { name, lock_id: question, ...more };
+        await repeated(() => this.calls.post(`/v1/override/${verdict}`, body), this.patienceMs);
+    }
+
     /** Takes away the lease that was seen, and no other. Not repeated by itself. */
     async unlock(name: string, seen: { lockId: string; actor?: string; reason?: string }): Promise<void> {
         const { lockId, ...more } = seen;
@@ -97,6 +178,11 @@ export class Client {
 
     async lock(name: string): Promise<Lock> {
         return this.read<Lock>("/v1/lock", { name });
+    }
+
+    /** The same without a repetition, for a caller that looks again by itself. */
+    lookOnce(name: string): Promise<Lock> {
+        return this.calls.get<Lock>("/v1/lock", { name });
     }
 
     /** Locks that somebody holds, by name. */
@@ -131,29 +217,21 @@ export class Client {
         return feed(this.calls, options);
     }
 
-    private async ask(body: object, waitMs: number, ttlMs: number, signal?: AbortSignal): Promise<Hold> {
-        const lease = (body as { lease: string }).lease;
+    private async ask(body: { name: string; lease: string }, waitMs: number, options: AcquireOptions): Promise<Hold> {
         // The time of the attempt that was answered; a wait in the daemon is not part of the lease, and is counted.
         let asked = new Elapsed();
         const lock = await repeated(
             () => {
                 asked = new Elapsed();
-                return this.calls.post<Lock>("/v1/acquire", body, signal, waitMs);
+                return this.calls.post<Lock>("/v1/acquire", body, options.signal, waitMs);
             },
             this.patienceMs + waitMs,
-            signal,
+            options.signal,
         );
-        if (waitMs > 0) {
-            // Granted at an unknown moment of the wait: renewed at once, so that the whole ttl can be trusted.
-            asked = new Elapsed();
-            const renewed = await repeated(
-                () => this.calls.post<Lock>("/v1/renew", { name: lock.name, lease, ttl_ms: ttlMs }, signal),
-                ttlMs,
-                signal,
-            );
-            return new Hold(this.calls, { ...renewed, lease, stolen_from: null }, asked, ttlMs);
-        }
-        return new Hold(this.calls, { ...lock, lease, stolen_from: null }, asked, ttlMs);
+        // Granted at an unknown moment of the wait: renewed at once, so that all of its time can be trusted.
+        if (waitMs > 0) return this.adopt(body.name, body.lease, options);
+        const grant = { ...lock, lease: body.lease, stolen_from: null };
+        return new Hold(this.calls, grant, asked, options.ttlMs, options.renewal);
     }
 
     /** Gives up a place in the queue, or a lease of which nobody knows. Nobody hears if that fails: both run out. */

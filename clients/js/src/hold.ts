@@ -32,6 +32,43 @@ export function newCredentials(): Credentials {
     return { lockId, lease: `${lockId}.${hex.slice(32)}` };
 }
 
+export interface TransferOptions {
+    user?: string;
+    reason?: string;
+}
+
+/**
+ * Hands a lease over to another that is chosen here. `asked` is older than the answer: a transfer leaves the end of the
+ * lease where it was, so what the new lease can be trusted for is in the answer's times.
+ */
+export async function transferred(
+    calls: Calls,
+    name: string,
+    lease: string,
+    to: string,
+    { user, reason }: TransferOptions,
+    patienceMs: number,
+): Promise<{ grant: Grant; asked: Elapsed }> {
+    const next = newCredentials();
+    const body = { name, lease, to, to_lease: next.lease, user, reason };
+    let asked = new Elapsed();
+    try {
+        const lock = await repeated(() => {
+            asked = new Elapsed();
+            return calls.post<Lock>("/v1/transfer", body);
+        }, patienceMs);
+        return { grant: { ...lock, lease: next.lease, stolen_from: null }, asked };
+    } catch (error) {
+        // The new lease may be there, and nobody would ever give it back.
+        if (error instanceof HoldfastError && error.ending === "unknown")
+            calls.post("/v1/cancel", { name, lease: next.lease }).catch(() => undefined);
+        throw error;
+    }
+}
+
+/** Who renews a lease: the hold, as long as it lives, or its owner, by calling `renew()`. */
+export type Renewal = "by_itself" | "by_owner";
+
 /**
  * A lease that this process keeps by renewing it.
  *
@@ -55,7 +92,8 @@ export class Hold {
         private readonly calls: Calls,
         grant: Grant,
         asked: Elapsed,
-        private readonly ttlMs: number,
+        private readonly ttlMs: number | undefined,
+        private readonly renewal: Renewal = "by_itself",
     ) {
         this.name = grant.name;
         this.token = grant.token;
@@ -63,7 +101,7 @@ export class Hold {
         this.lease = grant.lease;
         this.current = grant;
         this.since = asked;
-        void this.keep();
+        void (renewal === "by_itself" ? this.keep() : this.watchClock());
     }
 
     /** The lock as the daemon saw it last. */
@@ -126,23 +164,38 @@ export class Hold {
         await repeated(() => this.calls.post("/v1/release", body), Math.max(1_000, this.trustedMs() - this.since.ms));
     }
 
-    /** Hands the lock over without a gap. What is returned is the new holder's lease, a secret. */
-    async transfer(to: string, more: { user?: string; reason?: string } = {}): Promise<Grant> {
-        const left = this.leftMs;
-        if (left <= 0) throw this.lossError ?? withoutAnswer("refused", "This lease was given back.");
-        const next = newCredentials();
-        const body = { name: this.name, lease: this.lease, to, to_lease: next.lease, ...more };
-        const lock = await repeated(() => this.calls.post<Lock>("/v1/transfer", body), left);
+    /** Gives the lock back from a page that is being closed: nobody hears how that ended, and at worst it runs out. */
+    releaseOnClose(): void {
+        if (this.ended.signal.aborted) return;
         this.ended.abort();
-        return { ...lock, lease: next.lease, stolen_from: null };
+        this.calls.sendOnClose("/v1/release", { name: this.name, lease: this.lease });
     }
 
+    /** Hands the lock over without a gap. What is returned is the new holder's lease, a secret. */
+    async transfer(to: string, more: TransferOptions = {}): Promise<Grant> {
+        return (await this.transferTo(to, more)).grant;
+    }
+
+    /** Hands the lock to another screen of its owner without a gap, and keeps it there: a new lease with a new token. */
+    async switchTo(holder: string, more: TransferOptions = {}): Promise<Hold> {
+        const { grant, asked } = await this.transferTo(holder, more);
+        return new Hold(this.calls, grant, asked, this.ttlMs, this.renewal);
+    }
+
+    private async transferTo(to: string, more: TransferOptions): Promise<{ grant: Grant; asked: Elapsed }> {
+        const left = this.leftMs;
+        if (left <= 0) throw this.lossError ?? withoutAnswer("refused", "This lease was given back.");
+        const moved = await transferred(this.calls, this.name, this.lease, to, more, left);
+        this.ended.abort();
+        return moved;
+    }
+
+    /** From when it was granted or renewed until its end, both by the store's clock. */
     private trustedMs(): number {
-        const { max_until, acquired_at, renewed_at, ttl_ms } = this.current;
-        const ttl = ttl_ms ?? this.ttlMs;
-        const seen = Date.parse(renewed_at ?? acquired_at ?? "");
-        const most = max_until ? Date.parse(max_until) - seen : Infinity;
-        return Math.min(ttl, most);
+        const { expires_at, acquired_at, renewed_at } = this.current;
+        const span = Date.parse(expires_at ?? "") - Date.parse(renewed_at ?? acquired_at ?? "");
+        if (!Number.isFinite(span)) return this.ttlMs ?? 0;
+        return Math.min(span, this.ttlMs ?? span);
     }
 
     private async keep(): Promise<void> {
@@ -161,6 +214,11 @@ export class Hold {
                 await pause(Math.min(200, this.leftMs), this.ended.signal);
             }
         }
+    }
+
+    /** Notices that the lease ran out, also after the machine slept. */
+    private async watchClock(): Promise<void> {
+        while (this.isHeld) await pause(Math.max(10, Math.min(this.leftMs, 5_000)), this.ended.signal);
     }
 
     private lookAtClock(): void {
