@@ -77,16 +77,16 @@ interface Listening {
     feed: Holdfast.SharedFeed;
 }
 
-async function listen(page: Page): Promise<void> {
-    await page.evaluate(() => {
-        const feed = new holdfast.SharedFeed(new holdfast.Client({ url: "" }), holdfast.thisBrowser("test"));
+async function listen(page: Page, silenceMs: number): Promise<void> {
+    await page.evaluate((silence) => {
+        const feed = new holdfast.SharedFeed(new holdfast.Client({ url: "" }), holdfast.thisBrowser("test"), silence);
         const listening: Listening = { seen: [], items: [], feed };
         Object.assign(window, { listening });
         feed.listen((item) => {
             listening.items.push(item.kind);
             if (item.kind === "event") listening.seen.push(`${item.event.name} ${item.event.event}`);
         });
-    });
+    }, silenceMs);
     await page.waitForFunction(() => (window as unknown as { listening: Listening }).listening.items.includes("ready"));
 }
 
@@ -100,7 +100,11 @@ async function until(page: Page, event: string): Promise<void> {
     );
 }
 
-async function tabs(context: BrowserContext, count: number): Promise<{ pages: Page[]; streams: () => Page[] }> {
+async function tabs(
+    context: BrowserContext,
+    count: number,
+    silenceMs = patience,
+): Promise<{ pages: Page[]; streams: () => Page[] }> {
     const streams: Page[] = [];
     const pages: Page[] = [];
     for (let i = 0; i < count; ++i) {
@@ -108,7 +112,7 @@ async function tabs(context: BrowserContext, count: number): Promise<{ pages: Pa
         page.on("request", (request) => {
             if (request.url().includes("/v1/events")) streams.push(page);
         });
-        await listen(page);
+        await listen(page, silenceMs);
         pages.push(page);
     }
     return { pages, streams: () => streams };
@@ -132,7 +136,7 @@ test("ten tabs have one stream of events, and when its tab is closed another one
 
 test("a tab that is seen does not follow one that sleeps", async () => {
     const context = await browser.newContext();
-    const { pages, streams } = await tabs(context, 2);
+    const { pages, streams } = await tabs(context, 2, 2_000);
     const [leader, follower] = pages as [Page, Page];
     assert.deepEqual([...new Set(streams())], [leader]);
     // A page that does not run: its lock stays where it is.

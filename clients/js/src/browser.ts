@@ -35,8 +35,8 @@ export interface Page {
     onChange(listener: (change: PageChange) => void): () => void;
 }
 
-/** `left`: it may never come back. `returned`: from the back-forward cache, or it was frozen. */
-export type PageChange = "shown" | "hidden" | "left" | "returned" | "input";
+/** `left`: it may never come back. `returned`: from the back-forward cache, or it was frozen. `network`: it came or went. */
+export type PageChange = "shown" | "hidden" | "left" | "returned" | "network" | "input";
 
 class MemoryValues implements KeyValues {
     private readonly values = new Map<string, string>();
@@ -82,7 +82,7 @@ class DocumentPage implements Page {
         document.addEventListener("visibilitychange", visibility, { signal });
         document.addEventListener("resume", () => listener("returned"), { signal });
         window.addEventListener("pageshow", (event) => event.persisted && listener("returned"), { signal });
-        window.addEventListener("online", () => listener("shown"), { signal });
+        for (const type of ["online", "offline"]) window.addEventListener(type, () => listener("network"), { signal });
         window.addEventListener("pagehide", () => listener("left"), { signal });
         for (const type of ["input", "keydown", "pointerdown"])
             document.addEventListener(type, () => listener("input"), { signal, capture: true, passive: true });

@@ -316,7 +316,12 @@ export class EditSession {
         if (change === "input") this.input();
         else if (change === "left") this.left();
         else if (change === "returned") this.returned();
-        else if (change === "shown") void this.watch.read();
+        else if (change !== "hidden") this.lookAgain();
+    }
+
+    private lookAgain(): void {
+        void this.watch.read();
+        void this.exclusion?.read();
     }
 
     private input(): void {
@@ -338,7 +343,7 @@ export class EditSession {
             this.inDoubtSince = Date.now();
             this.changed();
         }
-        void this.watch.read();
+        this.lookAgain();
         // The lock was given back when the page was left.
         if (this.wasLeft) void this.edit();
         this.wasLeft = false;

@@ -11,8 +11,6 @@ type Message =
     /** A tab wants to know how the stream is. */
     | { kind: "feed_ask"; url: string };
 
-/** A leader that does not answer for so long is asleep. */
-const silenceMs = 5_000;
 const refusedPauseMs = 5_000;
 
 /**
@@ -35,6 +33,8 @@ export class SharedFeed {
     constructor(
         private readonly client: Client,
         private readonly browser: Browser,
+        /** A leader that does not answer for so long is asleep. */
+        private readonly silenceMs = 15_000,
     ) {
         const { channel, page, locks } = browser;
         const hear = ({ data }: MessageEvent): void => this.hear(data as Message);
@@ -131,7 +131,7 @@ export class SharedFeed {
         if (!this.browser.locks || !this.browser.channel || this.leading) return;
         const asked = performance.now();
         this.post({ kind: "feed_ask", url: this.client.url });
-        await pause(silenceMs, this.leaving.signal);
+        await pause(this.silenceMs, this.leaving.signal);
         const isSeen = this.browser.page !== null && !this.browser.page.isHidden;
         if (!this.leading && isSeen && this.heardAt < asked && !this.leaving.signal.aborted) this.stand(true);
     }
