@@ -178,11 +178,11 @@ format: ## Format every source file in place
 	@scripts/install-packages.sh lint
 	@scripts/lint.sh apply-format
 
+# The folder is built into the programs, so another one is another build.
 install: ## Install below PREFIX=/usr/local (and DESTDIR)
-	@scripts/install-packages.sh build
-	@[[ -f build/build.ninja ]] || scripts/configure.sh release HOLDFAST_TESTS=OFF
+	@scripts/configure.sh release $$([[ -f build/build.ninja ]] || echo HOLDFAST_TESTS=OFF) CMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
 	@cmake --build build --target holdfast holdfast_installed
-	@cmake --install build --prefix $(PREFIX)
+	@cmake --install build
 
 clean: ## Remove the build folder
 	@rm -rf build

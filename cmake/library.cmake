@@ -1,4 +1,4 @@
-# holdfast::holdfast, what users link: one archive with everything but the command. The folders stay targets
+# holdfast::holdfast, what users link: everything but the command and what is only for it. The folders stay targets
 # of their own inside the project, so that each link follows an arrow of docs/ARCHITECTURE.md.
 set(holdfast_folders values kernel base sql_session sql_sqlite sql store_common store_memory store_file store_sqlite open client guard_sql)
 
@@ -6,7 +6,8 @@ list(TRANSFORM holdfast_folders REPLACE "(.+)" "$<TARGET_OBJECTS:holdfast_\\1>" 
 find_package(SQLite3 REQUIRED)
 find_package(Threads REQUIRED)
 
-add_library(holdfast_library STATIC ${holdfast_objects})
+# Static unless BUILD_SHARED_LIBS says otherwise.
+add_library(holdfast_library ${holdfast_objects})
 add_library(holdfast::holdfast ALIAS holdfast_library)
 set_target_properties(holdfast_library PROPERTIES
   OUTPUT_NAME holdfast
@@ -15,6 +16,16 @@ set_target_properties(holdfast_library PROPERTIES
 target_link_libraries(holdfast_library
   PUBLIC holdfast::api
   PRIVATE fmt::fmt SQLite::SQLite3 Threads::Threads ${CMAKE_DL_LIBS})
+if(BUILD_SHARED_LIBS)
+  # Before 1.0 a minor version may change the interface.
+  set_target_properties(holdfast_library PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    BUILD_WITH_INSTALL_RPATH ON
+    # Where it finds its modules: see src/base/module.cpp.
+    INSTALL_RPATH $ORIGIN/holdfast
+    LIBRARY_OUTPUT_DIRECTORY ${holdfast_modules_built}/..)
+endif()
 if(NOT HOLDFAST_INSTALL)
   set_target_properties(holdfast_library PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()

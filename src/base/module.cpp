@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -30,7 +32,7 @@ bool is_ours_alone(const fs::path& path) {
 Result<std::optional<fs::path>> chosen_folder() {
     const char* chosen = secure_getenv("HOLDFAST_MODULES");
     if (chosen == nullptr || *chosen == '\0') return std::nullopt;
-    const fs::path folder(chosen);
+    fs::path folder(chosen);
     if (!folder.is_absolute()) return fail(Errc::config, "HOLDFAST_MODULES must name a folder from the root: /…");
     if (std::error_code none; fs::exists(folder, none) && !is_ours_alone(folder))
         return fail(Errc::config,
@@ -40,10 +42,33 @@ Result<std::optional<fs::path>> chosen_folder() {
     return folder;
 }
 
-/// Where modules can be beside that: beside the program, as built and as installed, and where the library was
-/// installed.
+/// Where the dynamic linker looks for the libraries of the object that this code is in, by its RUNPATH: of
+/// libholdfast.so, which names the folder beside it, or of the program that the library was linked into.
+std::vector<fs::path> library_path() {
+    Dl_info object{};
+    void* handle = nullptr;
+    if (dladdr(reinterpret_cast<const void*>(&load_module), &object) != 0)  // NOLINT(*-reinterpret-cast): POSIX.
+        handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    // The program itself cannot be asked for by its name.
+    if (handle == nullptr) handle = dlopen(nullptr, RTLD_LAZY);
+    Dl_serinfo size{};
+    if (handle == nullptr || dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) != 0) return {};
+    const auto buffer = std::make_unique<std::max_align_t[]>(size.dls_size / sizeof(std::max_align_t) + 1);
+    auto* const found = reinterpret_cast<Dl_serinfo*>(buffer.get());  // NOLINT(*-reinterpret-cast): its own layout.
+    if (dlinfo(handle, RTLD_DI_SERINFOSIZE, found) != 0 || dlinfo(handle, RTLD_DI_SERINFO, found) != 0) return {};
+    std::vector<fs::path> folders;
+    for (const Dl_serpath& entry : std::span(&found->dls_serpath[0], found->dls_cnt)) {
+        fs::path folder(entry.dls_name);
+        // A relative one would depend on the working folder, where anybody may have put something.
+        if (folder.is_absolute()) folders.push_back(std::move(folder));
+    }
+    return folders;
+}
+
+/// Where modules can be beside that: relative to the library, relative to the program, as built and as installed, and
+/// where the library was to be installed.
 std::vector<fs::path> usual_folders() {
-    std::vector<fs::path> found;
+    std::vector<fs::path> found = library_path();
     std::error_code none;
     const fs::path program = fs::read_symlink("/proc/self/exe", none);
     if (!none) found.push_back(program.parent_path() / HOLDFAST_MODULES_FROM_PROGRAM);
@@ -51,14 +76,19 @@ std::vector<fs::path> usual_folders() {
     return found;
 }
 
-}  // namespace
-
-Error module_of_another_version(std::string_view file) {
-    return {Errc::store_unavailable, fmt::format("{} belongs to another version of holdfast than this one", file)};
+Error not_of_this_build(const fs::path& path, std::string_view difference) {
+    return {Errc::store_unavailable,
+            fmt::format("{} is of another build: {}; install the modules of one build, or name their folder in "
+                        "HOLDFAST_MODULES",
+                        path.string(), difference)};
 }
 
-Result<void*> load_module(std::string_view kind, std::string_view name, const char* entry) {
+}  // namespace
+
+Result<const ModuleHead*> load_module(std::string_view kind, std::string_view name) {
+    static constexpr AbiTag ours = HOLDFAST_ABI_TAG;
     const std::string file = fmt::format("holdfast-{}-{}.so", kind, name);
+    const std::string entry = fmt::format("holdfast_{}_module_{}", kind, name);
     const auto chosen = chosen_folder();
     if (!chosen) return std::unexpected(chosen.error());
     std::vector<fs::path> folders = usual_folders();
@@ -73,8 +103,14 @@ Result<void*> load_module(std::string_view kind, std::string_view name, const ch
         void* loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (loaded == nullptr)
             return fail(Errc::store_unavailable, fmt::format("the {} {} cannot be loaded: {}", name, kind, dlerror()));
-        if (void* const found = dlsym(loaded, entry)) return found;
-        return std::unexpected(module_of_another_version(file));
+        void* const found = dlsym(loaded, entry.c_str());
+        if (found == nullptr)
+            return std::unexpected(not_of_this_build(path, "it belongs to another version of holdfast"));
+        // What is found by name is an object pointer; POSIX allows this cast.
+        const ModuleHead* const module = reinterpret_cast<ModuleEntry>(found)();  // NOLINT
+        if (const auto differs = difference(ours, module->abi))
+            return std::unexpected(not_of_this_build(path, *differs));
+        return module;
     }
     return fail(Errc::usage, fmt::format("this build has no {} {}: {} is not installed", name, kind, file));
 }

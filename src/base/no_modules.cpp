@@ -6,10 +6,8 @@
 
 namespace holdfast::base {
 
-Result<void*> load_module(std::string_view kind, std::string_view name, const char*) {
+Result<const ModuleHead*> load_module(std::string_view kind, std::string_view name) {
     return fail(Errc::usage, fmt::format("this program has no {} {}", name, kind));
 }
-
-Error module_of_another_version(std::string_view file) { return {Errc::store_unavailable, std::string(file)}; }
 
 }  // namespace holdfast::base

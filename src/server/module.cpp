@@ -1,6 +1,8 @@
+#include "server/module.hpp"
+
 #include "server/daemon.hpp"
 
-extern "C" [[gnu::visibility("default")]] const holdfast::server::Module* holdfast_server_module() {
-    static constexpr holdfast::server::Module module{HOLDFAST_VERSION, holdfast::server::run_daemon};
+extern "C" [[gnu::visibility("default")]] const holdfast::base::ModuleHead* holdfast_server_module_daemon() {
+    static constexpr holdfast::server::Module module{{HOLDFAST_ABI_TAG}, holdfast::server::run_daemon};
     return &module;
 }

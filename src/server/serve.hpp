@@ -61,13 +61,4 @@ struct ServeOptions {
 /// Loads the module and serves until `options.stop`. An error if it could not begin.
 [[nodiscard]] Result<void> serve(Store& store, const Clock& clock, const ServeOptions& options);
 
-struct Module {
-    std::string_view version;  ///< Of Holdfast. Only modules of the same build fit.
-    Result<void> (*serve)(Store& store, const Clock& clock, const ServeOptions& options);
-};
-
-/// The module has one function with this name.
-inline constexpr const char* module_entry = "holdfast_server_module";
-using ModuleEntry = const Module* (*)();
-
 }  // namespace holdfast::server

@@ -9,15 +9,24 @@
 #include <algorithm>
 #include <array>
 
+// A program can link modules, and does not have to: a weak reference is null then.
+extern "C" {
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_sql_module_postgres();
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_sql_module_mysql();
+}
+
 namespace holdfast::sql {
 namespace {
 
 struct Scheme {
     std::string_view name;
-    std::string_view module;  ///< Empty: built in.
+    std::string_view module = {};        ///< Empty: built in.
+    base::ModuleEntry linked = nullptr;  ///< Null unless the program links it.
 };
-constexpr std::array schemes{Scheme{"sqlite", ""}, Scheme{"postgres", "postgres"}, Scheme{"postgresql", "postgres"},
-                             Scheme{"mysql", "mysql"}, Scheme{"mariadb", "mysql"}};
+constexpr std::array schemes{Scheme{"sqlite"}, Scheme{"postgres", "postgres", holdfast_sql_module_postgres},
+                             Scheme{"postgresql", "postgres", holdfast_sql_module_postgres},
+                             Scheme{"mysql", "mysql", holdfast_sql_module_mysql},
+                             Scheme{"mariadb", "mysql", holdfast_sql_module_mysql}};
 
 /// What a store's URL may have besides. So a store's own URL can name the database that it is in.
 constexpr std::array only_for_stores{"session", "sync", "prefix", "allow_lossy", "schema"};
@@ -27,14 +36,11 @@ const Scheme* scheme_of(std::string_view name) {
     return found == schemes.end() ? nullptr : found;
 }
 
-Result<const Module*> load(std::string_view name) {
-    const auto found = base::load_module("sql", name, module_entry);
-    if (!found) return std::unexpected(found.error());
-    // What is found by name is an object pointer; POSIX allows this cast.
-    const Module* const module = reinterpret_cast<ModuleEntry>(*found)();  // NOLINT
-    if (module == nullptr || module->version != HOLDFAST_VERSION)
-        return std::unexpected(base::module_of_another_version(fmt::format("the {} driver", name)));
-    return module;
+Result<const Module*> find_module(const Scheme& scheme) {
+    if (scheme.linked != nullptr) return static_cast<const Module*>(scheme.linked());
+    const auto loaded = base::load_module("sql", scheme.module);
+    if (!loaded) return std::unexpected(loaded.error());
+    return static_cast<const Module*>(*loaded);
 }
 
 }  // namespace
@@ -50,20 +56,20 @@ SqlDialect dialect_of(std::string_view url) {
     return scheme->module == "postgres" ? SqlDialect::postgres : SqlDialect::mysql;
 }
 
-Result<std::unique_ptr<Session>> open_session(std::string_view text, IfAbsent if_absent, const Clock& clock,
+Result<std::unique_ptr<Session>> open_session(std::string_view url, IfAbsent if_absent, const Clock& clock,
                                               Deadline deadline) {
-    auto url = base::Url::parse(text);
-    if (!url) return std::unexpected(url.error());
-    const Scheme* const scheme = scheme_of(url->scheme);
+    auto address = base::Url::parse(url);
+    if (!address) return std::unexpected(address.error());
+    const Scheme* const scheme = scheme_of(address->scheme);
     if (scheme == nullptr)
         return fail(Errc::usage, fmt::format("\"{}\" is no SQL database: its URL begins with sqlite:, postgres:// or "
                                              "mysql://",
-                                             url->scheme));
-    for (const char* const parameter : only_for_stores) url->parameters.erase(parameter);
-    if (scheme->module.empty()) return sqlite::open_session(std::move(*url), if_absent, clock);
-    const auto module = load(scheme->module);
+                                             address->scheme));
+    for (const char* const parameter : only_for_stores) address->parameters.erase(parameter);
+    if (scheme->module.empty()) return sqlite::open_session(std::move(*address), if_absent, clock);
+    const auto module = find_module(*scheme);
     if (!module) return std::unexpected(module.error());
-    return (*module)->open(std::move(*url), clock, deadline);
+    return (*module)->open(std::move(*address), clock, deadline);
 }
 
 }  // namespace holdfast::sql

@@ -12,6 +12,15 @@
 #include <algorithm>
 #include <array>
 
+// A program can link modules, and does not have to: a weak reference is null then.
+extern "C" {
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_store_module_postgres();
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_store_module_mysql();
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_store_module_redis();
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_store_module_etcd();
+[[gnu::weak]] const holdfast::base::ModuleHead* holdfast_store_module_http();
+}
+
 namespace holdfast {
 namespace {
 
@@ -20,28 +29,29 @@ struct Backend {
     Result<std::unique_ptr<Store>> (*open)(base::Url url, const Clock& clock);  ///< Null for a module.
     std::string_view (*schema)();
     std::string_view module = {};
+    base::ModuleEntry linked = nullptr;  ///< Of a module. Null unless the program links it.
     bool is_alias = false;
 };
 
 std::string_view no_schema() { return ""; }
 
-constexpr Backend module(std::string_view scheme, std::string_view name) {
-    return {scheme, nullptr, nullptr, name, scheme != name};
+constexpr Backend module(std::string_view scheme, std::string_view name, base::ModuleEntry linked) {
+    return {scheme, nullptr, nullptr, name, linked, scheme != name};
 }
 
 /// The only list of stores.
 constexpr std::array backends{
     Backend{"file", stores::open_file_store, no_schema},
     Backend{"sqlite", stores::open_sqlite_store, stores::sqlite_schema},
-    module("postgres", "postgres"),
-    module("postgresql", "postgres"),
-    module("mysql", "mysql"),
-    module("mariadb", "mysql"),
-    module("redis", "redis"),
-    module("rediss", "redis"),
-    module("etcd", "etcd"),
-    module("http", "http"),
-    module("https", "http"),
+    module("postgres", "postgres", holdfast_store_module_postgres),
+    module("postgresql", "postgres", holdfast_store_module_postgres),
+    module("mysql", "mysql", holdfast_store_module_mysql),
+    module("mariadb", "mysql", holdfast_store_module_mysql),
+    module("redis", "redis", holdfast_store_module_redis),
+    module("rediss", "redis", holdfast_store_module_redis),
+    module("etcd", "etcd", holdfast_store_module_etcd),
+    module("http", "http", holdfast_store_module_http),
+    module("https", "http", holdfast_store_module_http),
     Backend{"memory", stores::open_memory_store, no_schema},
 };
 
@@ -62,6 +72,13 @@ std::unexpected<Error> two_slashes(const base::Url& url) {
                             url.scheme, path));
 }
 
+Result<const stores::Module*> find_module(const Backend& backend) {
+    if (backend.linked != nullptr) return static_cast<const stores::Module*>(backend.linked());
+    const auto loaded = base::load_module("store", backend.module);
+    if (!loaded) return std::unexpected(loaded.error());
+    return static_cast<const stores::Module*>(*loaded);
+}
+
 struct Address {
     Backend backend;
     base::Url url;
@@ -77,10 +94,10 @@ Result<Address> find(std::string_view text) {
     if (backend->module.empty() && url->has_authority) return two_slashes(*url);
     Backend found = *backend;
     if (!found.module.empty()) {
-        const auto loaded = stores::load_module(found.module);
-        if (!loaded) return std::unexpected(loaded.error());
-        found.open = (*loaded)->open;
-        found.schema = (*loaded)->schema;
+        const auto module = find_module(found);
+        if (!module) return std::unexpected(module.error());
+        found.open = (*module)->open;
+        found.schema = (*module)->schema;
     }
     return Address{found, std::move(*url)};
 }

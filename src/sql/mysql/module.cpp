@@ -2,4 +2,4 @@
 
 #include "sql/mysql/session.hpp"
 
-HOLDFAST_SQL_MODULE(holdfast::sql::mysql::open_session)
+HOLDFAST_SQL_MODULE(mysql, holdfast::sql::mysql::open_session)

@@ -2,4 +2,4 @@
 
 #include "sql/postgres/session.hpp"
 
-HOLDFAST_SQL_MODULE(holdfast::sql::postgres::open_session)
+HOLDFAST_SQL_MODULE(postgres, holdfast::sql::postgres::open_session)

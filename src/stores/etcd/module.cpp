@@ -2,4 +2,4 @@
 
 #include "stores/etcd/etcd_store.hpp"
 
-HOLDFAST_STORE_MODULE(holdfast::stores::open_etcd_store, holdfast::stores::etcd_schema)
+HOLDFAST_STORE_MODULE(etcd, holdfast::stores::open_etcd_store, holdfast::stores::etcd_schema)

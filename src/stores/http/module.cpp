@@ -2,4 +2,4 @@
 
 #include "stores/http/http_store.hpp"
 
-HOLDFAST_STORE_MODULE(holdfast::stores::open_http_store, holdfast::stores::http_schema)
+HOLDFAST_STORE_MODULE(http, holdfast::stores::open_http_store, holdfast::stores::http_schema)

@@ -1,14 +1,17 @@
-// A user's program: takes a lock, is refused a second time, gives the lock back. Exit status 0 if all of it happened.
+// A user's program: takes a lock, is refused a second time, gives the lock back, on each store that the environment
+// names in CONSUMER_STORES, separated by blanks: a URL may hold a password. Exit status 0 if all of it happened.
 
 #include "holdfast/open.hpp"
 
 #include <cstdio>
+#include <cstdlib>
+#include <sstream>
 #include <string>
 
 namespace {
 
 int give_up(const holdfast::Error& error) {
-    std::fprintf(stderr, "consumer: %s\n", error.message.c_str());
+    std::fprintf(stderr, "consumer: %s: %s\n", holdfast::row_of(error.code).name.data(), error.message.c_str());
     return 1;
 }
 
@@ -38,8 +41,11 @@ int use(const std::string& url) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    for (int i = 1; i < argc; ++i)
-        if (const int status = use(argv[i]); status != 0) return status;
-    return argc > 1 ? 0 : 64;
+int main() {
+    const char* const stores = std::getenv("CONSUMER_STORES");
+    std::istringstream urls(stores == nullptr ? "" : stores);
+    int used = 0;
+    for (std::string url; urls >> url; ++used)
+        if (const int status = use(url); status != 0) return status;
+    return used > 0 ? 0 : 64;
 }
