@@ -53,6 +53,7 @@ struct Renew {
     Credentials as;
     Ttl ttl;
     Revive revive = Revive::no;
+    std::optional<std::map<std::string, std::string>> meta{};  ///< Replaces what the lease shows. Absent: unchanged.
 };
 
 /// Give the lock back. Allowed after expiry, as long as nobody took it and no Expire came first: then it is

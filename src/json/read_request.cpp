@@ -42,8 +42,10 @@ Request read_acquire(Reading& at) {
 }
 
 Request read_renew(Reading& at) {
-    return Renew{at.name, at.lease(), at.in.ttl_if("ttl_ms").value_or(at.usual),
-                 at.in.is_true("revive") ? Revive::yes : Revive::no};
+    Renew request{at.name, at.lease(), at.in.ttl_if("ttl_ms").value_or(at.usual),
+                  at.in.is_true("revive") ? Revive::yes : Revive::no};
+    if (at.in.has("meta")) request.meta = at.in.texts("meta");
+    return request;
 }
 
 Request read_release(Reading& at) { return Release{at.name, at.lease()}; }

@@ -34,6 +34,7 @@ public:
         lease("lease", r.as);
         out_.set("ttl_ms", Value::duration(r.ttl.time()));
         if (r.revive == Revive::yes) out_.set("revive", Value::boolean(true));
+        if (r.meta) out_.set("meta", Value::texts(*r.meta));
     }
     void operator()(const Release& r) {
         begin("release", r.name);

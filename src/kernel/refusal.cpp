@@ -121,7 +121,7 @@ struct Limits {
         if (auto error = bad_line("resource", r.resource, max_holder)) return error;
         return too_long("reason", r.reason, max_reason);
     }
-    std::optional<Error> operator()(const Renew&) const { return std::nullopt; }
+    std::optional<Error> operator()(const Renew& r) const { return r.meta ? bad_meta(*r.meta) : std::nullopt; }
     std::optional<Error> operator()(const Release&) const { return std::nullopt; }
     std::optional<Error> operator()(const Cancel&) const { return std::nullopt; }
     std::optional<Error> operator()(const Expire&) const { return std::nullopt; }

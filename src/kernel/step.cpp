@@ -59,6 +59,7 @@ public:
         const bool over = (lease.max_until && *lease.max_until <= now_) || state_.record.is_announced();
         const bool expired = lease.expires_at <= now_;
         if (over || (expired && r.revive == Revive::no)) return refuse(ran_out(state_.record, waiters_, now_));
+        if (r.meta) next_.held->lease.meta = *r.meta;
         return extend(r.ttl.time(), expired ? EventKind::revived : EventKind::renewed);
     }
 

@@ -81,7 +81,11 @@ Request RandomHistory::request() {
     switch (up_to(19)) {
         default: return acquire(on);
         case 0:
-        case 1: return Renew{on, somebody(on), ttl(), once_in(3) ? Revive::yes : Revive::no};
+        case 1: {
+            Renew renew{on, somebody(on), ttl(), once_in(3) ? Revive::yes : Revive::no};
+            if (once_in(3)) renew.meta = {{"value", std::to_string(up_to(9))}};
+            return renew;
+        }
         case 2:
         case 3:
         case 4: return Release{on, somebody(on)};

@@ -20,6 +20,21 @@ TEST_P(StoreConformance, ARenewalExtendsTheLeaseUnderItsToken) {
     EXPECT_EQ(kinds(lock("x")), (std::vector{EventKind::acquired, EventKind::renewed}));
 }
 
+TEST_P(StoreConformance, ARenewalReplacesWhatTheLeaseShowsOnlyIfItSaysSo) {
+    const auto alice = by_alice(lock("x"), 5s);
+    granted(alice);
+    const std::map<std::string, std::string> meta{{"value", "10.0.0.7:80"}, {"naïve", "ünïcode\nline"}};
+    Renew renewal{alice.name, alice.as, lasting(5s)};
+    renewal.meta = meta;
+    EXPECT_EQ(granted(renewal).lock.lease->meta, meta);
+    EXPECT_EQ(granted(Renew{alice.name, alice.as, lasting(5s)}).lock.lease->meta, meta);
+    EXPECT_EQ(inspect(alice.name).lease->meta, meta);
+    renewal.meta = {{{"value", std::string(5000, 'x')}}};
+    EXPECT_THAT(apply(renewal), RefusedWith(Errc::usage));
+    renewal.meta.emplace();
+    EXPECT_EQ(granted(renewal).lock.lease->meta, (std::map<std::string, std::string>{}));
+}
+
 // A holder paused past its ttl cannot know whether somebody came and went in between, so the answer must
 // be the same whether or not anybody did.
 TEST_P(StoreConformance, ARenewalAfterExpiryIsRefused) {

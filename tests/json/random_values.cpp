@@ -160,7 +160,9 @@ Request RandomValues::request() {
             acquire.meta = texts();
             return acquire;
         }
-        case 1: return Renew{name(), as, ttl(), maybe() ? Revive::yes : Revive::no};
+        case 1:
+            return Renew{name(), as, ttl(), maybe() ? Revive::yes : Revive::no,
+                         maybe() ? std::optional(texts()) : std::nullopt};
         case 2: return Release{name(), as};
         case 3: return Cancel{name(), as};
         case 4: return Transfer{name(), as, {"x" + text(), text()}, Credentials::random(), text()};
