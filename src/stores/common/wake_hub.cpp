@@ -1,7 +1,8 @@
 #include "stores/common/wake_hub.hpp"
 
+#include "base/thread.hpp"
+
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -15,22 +16,6 @@ constexpr milliseconds look_with_manual_clock{20};
 
 /// The longest sleep: timers do not count suspended time.
 constexpr milliseconds longest_listening{1000};
-
-/// Threads that start meanwhile begin with all signals blocked: signals are for the program's own threads.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_{};
-};
 
 }  // namespace
 
@@ -72,9 +57,8 @@ Result<std::unique_ptr<Subscription>> WakeHub::subscribe(const Watch& watch, Wat
 
 /// Under the lock.
 Result<void> WakeHub::start_thread() {
-    const SignalsBlocked blocked;
     try {
-        thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+        thread_ = base::start_thread("holdfast-watch", [this](const std::stop_token& stop) { serve(stop); });
     } catch (const std::system_error& error) {
         return fail(Errc::store_unavailable, std::string("no thread to wait for changes: ") + error.what());
     }
