@@ -47,6 +47,8 @@ enum class Errc : std::uint16_t {
     record_corrupt = 22,           ///< A stored record cannot be read. The lock stays blocked until it is repaired.
     migration_failed = 23,         ///< A migration cannot be read, or the database refused it. Correct the file.
     data_invalid = 24,             ///< A data file does not fit its table. Correct the file.
+    timed_out = 25,                ///< Another lease was live until the wait ran out. Wait longer, or give up.
+    cancelled = 26,                ///< The caller ended the wait. Nothing is held, and no place in the queue is left.
 };
 
 /// What users see of one code.

@@ -5,6 +5,7 @@
 #include "holdfast/store.hpp"
 
 #include <memory>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,20 @@ namespace holdfast {
 ///
 /// `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clock = host_clock());
+
+/// How a store is opened. Everything has a default.
+struct OpenOptions {
+    const Clock* clock = &host_clock();  ///< Must outlive the store.
+    Deadline deadline = Deadline::never();
+    std::stop_token cancel{};
+};
+
+/// The same within a time that the caller sets: `store_unavailable` when `deadline` has passed on `clock`, and
+/// `cancelled` when `cancel` was asked to stop. Nothing was changed then.
+///
+/// A driver that is waiting for its server cannot be interrupted. It is left to end by itself, on a thread that lasts
+/// about ten seconds at most, and the process does not end before it: `clock` must live as long.
+[[nodiscard]] Result<std::unique_ptr<Store>> open_store(std::string_view url, const OpenOptions& options);
 
 /// Whether `url` begins with the scheme of a store, or with another name of one: `postgresql:`.
 [[nodiscard]] bool has_known_scheme(std::string_view url);

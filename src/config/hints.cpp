@@ -38,6 +38,8 @@ std::string hint_for(const Error& error, const std::vector<std::string>& flags, 
     const auto about_lock = [&](std::string_view command) { return for_each_store(command, name); };
     const auto doctor = [&] { return for_each_store("doctor", ""); };
     switch (error.code) {
+        case Errc::timed_out:
+        case Errc::cancelled:
         case Errc::lock_conflict: return "wait for it with --wait 2m, or look: " + about_lock("status");
         case Errc::lock_expired: return "stop the work, then take it again: " + about_lock("acquire");
         case Errc::lock_not_held:

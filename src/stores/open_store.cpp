@@ -5,6 +5,7 @@
 #include "stores/file/file_store.hpp"
 #include "stores/memory/memory_store.hpp"
 #include "stores/module.hpp"
+#include "stores/opened_in_time.hpp"
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <fmt/format.h>
@@ -119,6 +120,10 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const Clock& clo
                                 "with ?allow_lossy=on",
                                 info.url, fmt::join(info.reasons, "; ")));
     return store;
+}
+
+Result<std::unique_ptr<Store>> open_store(std::string_view url, const OpenOptions& options) {
+    return stores::opened_in_time(url, options);
 }
 
 bool has_known_scheme(std::string_view url) {

@@ -45,6 +45,8 @@ const std::vector<Expected> contract{
     {Errc::record_corrupt, 22, "E_RECORD_CORRUPT", 84, 500},
     {Errc::migration_failed, 23, "E_MIGRATION_FAILED", 83, 0},
     {Errc::data_invalid, 24, "E_DATA_INVALID", 65, 422},
+    {Errc::timed_out, 25, "E_TIMED_OUT", 75, 0},
+    {Errc::cancelled, 26, "E_CANCELLED", 75, 0},
 };
 
 TEST(ErrorTableTest, EveryCodeHasTheNumberNameAndStatusesOfTheContract) {
