@@ -48,7 +48,7 @@ struct FenceOptions {
     std::chrono::milliseconds patience{30'000};
     /// Where a refused write is recorded as the event `fenced`. Null: nowhere. Must outlive the database.
     Store* store = nullptr;
-    const Clock* clock = &host_clock();  ///< Must outlive the database.
+    const Clock* clock = nullptr;  ///< Null: that of `store`, or of the host without one. Must outlive the database.
 };
 
 /// One connection to a database, behind its fence. For one thread at a time.

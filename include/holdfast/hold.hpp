@@ -40,7 +40,7 @@ class JoinedLease;
 /// What an observer hears of a hold.
 enum class HoldEventKind {
     acquiring,    ///< It is about to be asked for.
-    blocked,      ///< It is not to be had yet: `cause` says why. May come several times.
+    blocked,      ///< It is not to be had yet: `cause` says why. Again when another lease, or another reason, is met.
     acquired,     ///< Granted.
     renewed,      ///< Each time that a renewal succeeded.
     released,     ///< Given back; or not, and `cause` says why.
@@ -49,6 +49,9 @@ enum class HoldEventKind {
     broken,       ///< Lost: somebody took it away.
     transferred,  ///< Lost: it was handed to somebody else.
     lost,         ///< Follows each of the four above.
+    /// Each time that a renewal failed: `cause` is the store's error. It is still held, and tried again while time is
+    /// left.
+    renew_failed,
 };
 /// The name in logs: `lock:acquired`.
 [[nodiscard]] std::string_view name_of(HoldEventKind kind);
@@ -58,7 +61,7 @@ struct HoldEvent {
     HoldEventKind kind;
     LockName name;
     std::optional<LockStatus> lock{};  ///< As the store last showed it, where it was asked.
-    std::optional<Error> cause{};      ///< Who blocks, why it was lost, or what went wrong with the release.
+    std::optional<Error> cause{};      ///< Who blocks, why it was lost, or why a renewal or the release failed.
 };
 
 enum class Growth { linear, exponential };
@@ -77,6 +80,9 @@ enum class RenewFrom {
     the_call,
 };
 
+/// Whether a wait that can deadlock is refused, see `hold`.
+enum class OrderCheck { on, off };
+
 /// How to wait, hold and renew. Everything has a default.
 struct HoldOptions {
     static constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
@@ -89,9 +95,10 @@ struct HoldOptions {
     std::vector<LockName> unless_held{};                  ///< Refused while one of these is held.
     std::map<std::string, std::string> meta{};            ///< Shown with the lease, not interpreted.
 
-    std::chrono::milliseconds wait{0};  ///< In the fair queue. 0: refused at once.
-    Retry retry{};                      ///< Only without `wait`.
-    std::stop_token cancel{};           ///< Ends the wait at once; refused with the conflict that was met.
+    std::chrono::milliseconds wait{0};        ///< In the fair queue. 0: refused at once.
+    Retry retry{};                            ///< Only without `wait`.
+    std::stop_token cancel{};                 ///< Ends the wait at once: `cancelled`.
+    OrderCheck order_check = OrderCheck::on;  ///< Off: this lock is neither checked nor counted for others.
 
     bool renew = true;                                          ///< False: the lease ends after one ttl.
     std::optional<std::chrono::milliseconds> renew_interval{};  ///< A third of the ttl.
@@ -105,7 +112,7 @@ struct HoldOptions {
     /// Must not throw. Must not release, abandon or destroy its own hold, which waits for it; other holds it may.
     std::function<void(const HoldEvent&)> observer{};
 
-    const Clock* clock = nullptr;  ///< Null: the store's. Must outlive the hold.
+    const Clock* clock = nullptr;  ///< Null: the store's, which is nearly always right. Must outlive the hold.
 };
 
 /// A lock that is held: renewed in the background, released at the end.
@@ -119,8 +126,9 @@ class Hold {
 public:
     Hold(Hold&&) noexcept;
     Hold& operator=(Hold&&) noexcept;
-    /// Releases, unless `release` or `abandon` was called. A failure goes to the observer, or to stderr if there is
-    /// none. Destroying the last hold on a store waits for calls that hang, see `is_stuck`.
+    /// Releases, unless `release` or `abandon` was called. A failure goes to the observer: without one nobody hears of
+    /// it, and the lease runs out by itself. Destroying the last hold on a store waits for calls that hang, see
+    /// `is_stuck`.
     ~Hold();
 
     [[nodiscard]] const LockName& name() const;
@@ -168,24 +176,44 @@ private:
     friend class client::JoinedLease;
     class Core;
     explicit Hold(std::unique_ptr<Core> core);
+    [[nodiscard]] Core& core() const;
     std::unique_ptr<Core> core_;
 };
 
 /// Takes `name` on `store` and keeps it. `store` must outlive the hold.
 ///
 /// The grant counts from before the request left; one that arrives too late to be used is given back. Refused with
-/// `lock_conflict` when somebody else holds it, or the wait or the tries ran out; with `usage` when this thread waits
-/// for a lock that it holds itself, or for one that sorts before a lock it holds already: two threads that do so can
-/// wait for each other for ever.
+/// `lock_conflict` when somebody else holds it and nobody waits, or the tries ran out; with `timed_out` when the wait
+/// ran out, and with `cancelled` when `HoldOptions::cancel` ended it: then nothing is held, and no place in the queue
+/// is left. `store_unavailable` or `outcome_unknown` stay what they are when a wait ends.
+///
+/// Refused with `usage` when this thread waits for a lock that it holds itself, or for one that sorts before a lock it
+/// holds already: two threads that do so can wait for each other for ever. A hold counts for the thread that took it,
+/// as long as the `Hold` lies on that thread's stack. Moved to another place it counts for no thread, and then for the
+/// first one that calls a function of it: so a thread may take locks and pass them on to others.
 [[nodiscard]] Result<Hold> hold(Store& store, const LockName& name, const HoldOptions& options = {});
 
-/// Runs `work(hold)` while holding, and releases.
+/// The same for a name that is not parsed yet: `hold(store, "backup/db")`. Also refused with `name_invalid`.
+[[nodiscard]] Result<Hold> hold(Store& store, std::string_view name, const HoldOptions& options = {});
+
+/// A `Result<T>` for work that returns a T or a `Result<T>`.
+template <class T>
+struct ResultOf {
+    using type = Result<T>;
+};
+template <class T>
+struct ResultOf<Result<T>> {
+    using type = Result<T>;
+};
+
+/// Runs `work(hold)` while holding, and releases. `name` is a `LockName` or text.
 ///
 /// The value of `work`, or why the lock was not granted. If the hold was lost while `work` ran, its value
-/// is dropped and the loss returned: what it did may have met another holder. `work` can ask the hold.
-template <class Work>
-[[nodiscard]] auto with_lock(Store& store, const LockName& name, const HoldOptions& options, Work work)
-    -> Result<std::invoke_result_t<Work, Hold&>> {
+/// is dropped and the loss returned: what it did may have met another holder. `work` can ask the hold. If it returns a
+/// `Result`, that is the result here, too.
+template <class Name, class Work>
+[[nodiscard]] auto with_lock(Store& store, const Name& name, const HoldOptions& options, Work work) ->
+    typename ResultOf<std::invoke_result_t<Work, Hold&>>::type {
     auto held = hold(store, name, options);
     if (!held) return std::unexpected(held.error());
     const auto finish = [&]() -> std::optional<Error> {
@@ -216,10 +244,11 @@ public:
     /// In the order in which they were taken: by the stores' `store_id`s, then by name.
     [[nodiscard]] const std::vector<Hold>& holds() const { return holds_; }
     [[nodiscard]] const Hold* find(const LockName& name) const;
-    [[nodiscard]] Boottime deadline() const;          ///< The earliest.
-    [[nodiscard]] std::optional<Error> loss() const;  ///< The first that was lost.
-    [[nodiscard]] Error reason_of_expiry() const;     ///< Of the one that ends first.
-    [[nodiscard]] bool is_stuck() const;              ///< Any of them is.
+    [[nodiscard]] Boottime deadline() const;                                  ///< The earliest.
+    [[nodiscard]] std::stop_token lost() const { return lost_.get_token(); }  ///< As soon as any of them is lost.
+    [[nodiscard]] std::optional<Error> loss() const;                          ///< The first that was lost.
+    [[nodiscard]] Error reason_of_expiry() const;                             ///< Of the one that ends first.
+    [[nodiscard]] bool is_stuck() const;                                      ///< Any of them is.
     /// All are tried, the first error is returned.
     Result<void> start_renewing();
     /// In reverse order; all are tried, the first error is returned.
@@ -228,7 +257,15 @@ public:
 
 private:
     friend Result<HoldGroup> hold_all(std::vector<HoldTarget>, std::vector<Hold>);
+    struct PassOn {
+        std::stop_source to;
+        void operator()() const { to.request_stop(); }
+    };
+
     std::vector<Hold> holds_;
+    std::stop_source lost_;
+    /// One for each hold. Last, so that they end first.
+    std::vector<std::unique_ptr<std::stop_callback<PassOn>>> losses_;
 };
 
 /// Takes all `targets` in a fixed order: by the `store_id`s of their stores, never by how a URL is spelt, then by name.

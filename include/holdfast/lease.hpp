@@ -7,6 +7,7 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -221,3 +222,11 @@ struct LockStatus {
 };
 
 }  // namespace holdfast
+
+/// For unordered containers of names.
+template <>
+struct std::hash<holdfast::LockName> {
+    [[nodiscard]] std::size_t operator()(const holdfast::LockName& name) const noexcept {
+        return std::hash<std::string>{}(name.text());
+    }
+};

@@ -103,7 +103,11 @@ Result<HoldGroup> take(const Context& context, const Plan& plan, const std::vect
         if (!kept) return std::unexpected(kept.error());
         held.push_back(std::move(*kept));
     }
-    return hold_all(std::move(targets), std::move(held));
+    auto taken = hold_all(std::move(targets), std::move(held));
+    // The command has one code for all waits that end without the lock.
+    if (!taken && (taken.error().code == Errc::timed_out || taken.error().code == Errc::cancelled))
+        taken.error().code = Errc::lock_conflict;
+    return taken;
 }
 
 std::vector<HeldLease> leases_of(const HoldGroup& group, std::size_t joined, const Plan& plan,

@@ -1,5 +1,7 @@
 #include "client/bounded_calls.hpp"
 
+#include "base/thread.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -30,7 +32,8 @@ bool BoundedCalls::start(std::function<void()> call) {
         if (workers_.size() == most_threads_) return false;
         worker = workers_.emplace(workers_.end());
         try {
-            worker->thread = std::jthread([this, &self = *worker](const std::stop_token& stop) { serve(self, stop); });
+            worker->thread = base::start_thread(
+                "holdfast-call", [this, &self = *worker](const std::stop_token& stop) { serve(self, stop); });
         } catch (const std::system_error&) {
             workers_.erase(worker);
             lock.unlock();

@@ -1,6 +1,7 @@
 #include "client/callbacks.hpp"
 
 #include "base/os_error.hpp"
+#include "base/thread.hpp"
 
 #include <chrono>
 #include <system_error>
@@ -74,7 +75,8 @@ void CallbackThreads::post(std::shared_ptr<CallbackQueue> queue) {
 
 /// Under mutex_.
 void CallbackThreads::start_thread(Role role) {
-    threads_.emplace_back([this, role](const std::stop_token& stop) { serve(role, stop); });
+    threads_.push_back(
+        base::start_thread("holdfast-tell", [this, role](const std::stop_token& stop) { serve(role, stop); }));
 }
 
 /// Under mutex_.

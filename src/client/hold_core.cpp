@@ -1,8 +1,5 @@
 #include "client/hold_core.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <utility>
 
 namespace holdfast {
@@ -21,16 +18,14 @@ Hold::Core::Core(Store& store, const HoldOptions& options, client::Granted grant
       stolen_from_(std::move(granted.stolen_from)),
       at_end_(at_end),
       registration_(std::move(registration)),
-      lease_(store, options, std::move(granted)) {
+      lease_(store, options, std::move(granted)),
+      on_lost_(lease_.lost(), Withdraw{registration_}) {
     if (store_id_) registration_.set_store_id(*store_id_);
 }
 
 Hold::Core::~Core() {
-    if (is_done_) return;
-    const auto released = release();
-    if (released || options_.observer) return;
-    fmt::print(stderr, "holdfast: {}: releasing {} failed: {}\n", row_of(released.error().code).name,
-               lease_.name().text(), released.error().message);
+    // The observer is told what came of it.
+    if (!is_done_) static_cast<void>(release());
 }
 
 Result<void> Hold::Core::start() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 
 namespace holdfast {
 
@@ -45,6 +46,11 @@ public:
     [[nodiscard]] const std::optional<StolenFrom>& stolen_from() const { return stolen_from_; }
     [[nodiscard]] bool is_stuck() const;
 
+    /// For the order of locks: the `Hold` lies at `place` now.
+    void place_in_order(const void* place) { registration_.move_to(place); }
+    /// For the order of locks: this thread works with it.
+    void take_into_use() { registration_.take_into_use(); }
+
 private:
     void stop_renewing();
     void leave_renewer();
@@ -58,6 +64,12 @@ private:
     const AtEnd at_end_;
     client::LockOrder::Registration registration_;
     client::KeptLease lease_;
+    struct Withdraw {
+        client::LockOrder::Registration& registration;
+        void operator()() const { registration.withdraw(); }
+    };
+    /// What is lost is not held any more.
+    std::stop_callback<Withdraw> on_lost_;
     bool is_done_ = false;  ///< Used by the owner alone.
 
     mutable std::mutex mutex_;  ///< Guards `renewer_`. Only the owner changes it.

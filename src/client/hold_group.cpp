@@ -98,7 +98,13 @@ Result<HoldGroup> hold_all(std::vector<HoldTarget> targets, std::vector<Hold> he
     HoldGroup group;
     group.holds_ = std::move(held);
     if (targets.empty() && group.holds_.empty()) return fail(Errc::usage, "no lock is asked for");
-    if (targets.empty()) return group;
+    const auto complete = [&group] {
+        for (const Hold& each : group.holds_)
+            group.losses_.push_back(
+                std::make_unique<std::stop_callback<HoldGroup::PassOn>>(each.lost(), HoldGroup::PassOn{group.lost_}));
+        return std::move(group);
+    };
+    if (targets.empty()) return complete();
     for (HoldTarget& target : targets) target.options = client::with_clock_of(*target.store, std::move(target.options));
     const auto order = StoreOrder::of(targets, group.holds_);
     if (!order) return std::unexpected(order.error());
@@ -122,7 +128,8 @@ Result<HoldGroup> hold_all(std::vector<HoldTarget> targets, std::vector<Hold> he
     for (HoldTarget& target : targets) {
         if (auto started = group.start_renewing(); !started) return refused(started.error());
         HoldOptions& options = target.options;
-        const bool before_held = last_held && key(target) < *last_held && options.wait > milliseconds{0};
+        const bool waits = options.wait > milliseconds{0};
+        const bool before_held = last_held && key(target) < *last_held && waits;
         // A wait that has run out still takes what is free, as a wait of zero does.
         if (before_held)
             options.wait = milliseconds{0};
@@ -131,12 +138,14 @@ Result<HoldGroup> hold_all(std::vector<HoldTarget> targets, std::vector<Hold> he
         auto taken = hold(*target.store, target.name, options);
         if (!taken && before_held && taken.error().code == Errc::lock_conflict)
             return refused(without_waiting(taken.error(), last_held->second));
+        // The wait for those before it may have used up its own.
+        if (!taken && waits && taken.error().code == Errc::lock_conflict) taken.error().code = Errc::timed_out;
         if (!taken) return refused(taken.error());
         group.holds_.push_back(std::move(*taken));
     }
     // While it waited for the last, the first may have gone.
     if (auto loss = group.loss()) return refused(*loss);
-    return group;
+    return complete();
 }
 
 }  // namespace holdfast

@@ -62,7 +62,7 @@ Result<Hold> JoinedLease::keep(HoldOptions options) && {
     const LockName name = granted_.lock.name;
     options = with_clock_of(*store_, std::move(options));
     options.ttl = ttl_;
-    auto registration = LockOrder::enter(*store_, name, false, *options.clock);
+    auto registration = LockOrder::enter(*store_, name, false, options);
     if (!registration) return std::unexpected(registration.error());
     auto core = std::make_unique<Hold::Core>(*store_, options, std::move(granted_), std::move(*registration),
                                              Hold::Core::AtEnd::leave);

@@ -78,9 +78,15 @@ KeptLease::CallbacksToRun KeptLease::on_renewed(Outcome outcome, Boottime sent_a
     return observer_callbacks_;
 }
 
-void KeptLease::on_failure(const Error& error) {
-    const std::scoped_lock lock(mutex_);
-    last_failure_ = error;
+KeptLease::CallbacksToRun KeptLease::on_failure(const Error& error) {
+    {
+        const std::scoped_lock lock(mutex_);
+        last_failure_ = error;
+    }
+    if (!options_.observer) return nullptr;
+    observer_callbacks_->push(
+        [this, event = HoldEvent{HoldEventKind::renew_failed, name_, std::nullopt, error}] { tell(event); });
+    return observer_callbacks_;
 }
 
 KeptLease::CallbacksToRun KeptLease::on_deadline() {

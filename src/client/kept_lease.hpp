@@ -51,7 +51,7 @@ public:
     /// `sent_at` is before the request left: the new deadline counts from there.
     [[nodiscard]] CallbacksToRun on_renewed(Outcome outcome, Boottime sent_at);
     /// A renewal failed, or its outcome is unknown. The deadline does not move.
-    void on_failure(const Error& error);
+    [[nodiscard]] CallbacksToRun on_failure(const Error& error);
     /// The deadline has come.
     [[nodiscard]] CallbacksToRun on_deadline();
     /// The store reports that the lease is over or that another client has the lock. The reason is read from the

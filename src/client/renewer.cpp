@@ -1,6 +1,7 @@
 #include "client/renewer.hpp"
 
 #include "base/os_error.hpp"
+#include "base/thread.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +13,9 @@ namespace holdfast::client {
 namespace {
 
 using std::chrono::milliseconds;
+
+constexpr milliseconds longest_sleep{1000};
+constexpr milliseconds look_with_manual_clock{20};
 
 struct RenewerRegistry {
     std::mutex mutex;
@@ -66,7 +70,8 @@ Result<void> Renewer::add(KeptLease& lease) {
     if (auto started = callbacks_.start(); !started) return started;
     if (!timekeeper_.joinable()) {
         try {
-            timekeeper_ = std::jthread([this](const std::stop_token& stop) { keep_time(stop); });
+            timekeeper_ =
+                base::start_thread("holdfast-renew", [this](const std::stop_token& stop) { keep_time(stop); });
         } catch (const std::system_error& error) {
             return std::unexpected(base::os_error(error.code().value(), "start a thread that renews"));
         }
@@ -170,7 +175,7 @@ void Renewer::take_error(ScheduledRenewal& renewal, const Request& request, cons
 }
 
 void Renewer::count_failure(ScheduledRenewal& renewal, const Error& error, Boottime now) {
-    renewal.lease->on_failure(error);
+    run_soon(renewal.lease->on_failure(error));
     renewal.has_failed = true;
     schedule(renewal, renewal.lease->plan().next_attempt(now), now);
 }
@@ -257,8 +262,8 @@ void Renewer::sleep(std::unique_lock<std::mutex>& lock, const std::stop_token& s
             std::min(wakes_at_, renewal.is_under_way ? renewal.deadline : std::min(renewal.due, renewal.deadline));
     for (const auto& call : calls_)
         if (!call->is_given_up) wakes_at_ = std::min(wakes_at_, call->give_up_at);
-    // In slices, because a timer does not count suspended time.
-    const milliseconds longest{1000};
+    // In slices, because a timer does not count suspended time, and a clock that is moved by hand wakes nobody.
+    const milliseconds longest = clock_.judges() ? look_with_manual_clock : longest_sleep;
     changed_.wait_for(lock, stop, std::clamp(wakes_at_ - clock_.boottime(), milliseconds{0}, longest),
                       [&] { return has_news_; });
 }

@@ -76,7 +76,7 @@ private:
     void finish_call(Call& call, const Result<std::vector<Reply>>& answer, Boottime now);
     void take_renewal(ScheduledRenewal& renewal, const Outcome& outcome, Boottime sent_at, Boottime now);
     void take_error(ScheduledRenewal& renewal, const Request& request, const Error& error, Boottime now);
-    static void count_failure(ScheduledRenewal& renewal, const Error& error, Boottime now);
+    void count_failure(ScheduledRenewal& renewal, const Error& error, Boottime now);
     void unschedule(ScheduledRenewal& renewal);
     void lose_what_is_over(Boottime now);
     [[nodiscard]] std::vector<std::shared_ptr<Call>> prepare_calls(Boottime now);

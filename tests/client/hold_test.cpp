@@ -12,8 +12,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <latch>
+#include <set>
 #include <thread>
+#include <unordered_map>
 
 namespace holdfast::tests {
 namespace {
@@ -152,6 +155,88 @@ TEST_F(HoldTest, SurvivesFailedRenewalsWhileTimeIsLeft) {
     EXPECT_THAT(held.release(), Granted());
 }
 
+TEST_F(HoldTest, TellsOfEachRenewalThatFailedAndWhy) {
+    std::atomic<int> failures = 0;
+    auto options = short_lease(60s);
+    options.renew_interval = 20ms;
+    options.observer = [&](const HoldEvent& event) {
+        if (event.kind != renew_failed) return;
+        EXPECT_EQ(event.cause->code, Errc::store_unavailable);
+        EXPECT_THAT(event.cause->message, testing::HasSubstr("the line is cut"));
+        if (++failures == 2) log_.observer()({renewed, event.name});
+    };
+    auto held = must(hold(store_, name_, options));
+    store_.cut();
+    log_.await(renewed);
+    EXPECT_FALSE(held.loss());
+    EXPECT_FALSE(held.lost().stop_requested());
+}
+
+TEST_F(HoldTest, SaysNothingToTheStandardErrorOfTheProgram) {
+    testing::internal::CaptureStderr();
+    {
+        auto options = short_lease(60s);
+        options.observer = nullptr;
+        const auto unheard = must(hold(store_, name_, options));
+        const auto heard = must(hold(store_, lock("deploy/db"), short_lease(60s)));
+        store_.cut();
+    }
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_THAT(log_.kinds(), ElementsAre(acquiring, acquired, released)) << "with what went wrong";
+}
+
+TEST_F(HoldTest, TakesTextForAName) {
+    EXPECT_EQ(must(hold(store_, "deploy/web", short_lease(60s))).name(), name_);
+    EXPECT_EQ(must(with_lock(store_, "deploy/web", short_lease(60s), [](Hold& held) { return held.name(); })), name_);
+    EXPECT_THAT(hold(store_, "", short_lease(60s)), RefusedWith(Errc::name_invalid));
+}
+
+TEST_F(HoldTest, NamesCanBeKeysOfUnorderedContainers) {
+    const std::unordered_map<LockName, int> found{{name_, 1}, {lock("deploy/db"), 2}};
+    EXPECT_EQ(found.at(lock("deploy/web")), 1);
+}
+
+TEST_F(HoldTest, OnTwoStoresInMemoryOneNameIsTwoLocks) {
+    const auto other = must(open_store("memory:"));
+    const auto group = must(hold_all({{inner_.get(), name_}, {other.get(), name_}}));
+    EXPECT_EQ(group.holds().size(), 2U);
+    EXPECT_EQ(look(name_).state, LockState::held);
+    EXPECT_EQ(must(other->inspect(name_, soon())).state, LockState::held);
+}
+
+TEST_F(HoldTest, AGroupIsLostAsSoonAsOneOfItIs) {
+    auto group = must(hold_all({{&store_, lock("a"), short_lease(60s)}, {&store_, lock("b"), short_lease(600ms)}}));
+    const auto moved = std::move(group);
+    EXPECT_FALSE(moved.lost().stop_requested());
+    std::latch told(1);
+    const std::stop_callback tell(moved.lost(), [&] { told.count_down(); });
+    store_.cut();
+    told.wait();
+    EXPECT_TRUE(moved.loss());
+}
+
+TEST_F(HoldTest, ItsThreadsHaveNamesAndLeaveSignalsToTheProgram) {
+    auto options = short_lease(60s);
+    options.renew_interval = 20ms;
+    const auto held = must(hold(store_, name_, options));
+    log_.await(renewed);
+    std::set<std::string> names;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::string name;
+        std::ifstream(task.path() / "comm") >> name;
+        if (!name.starts_with("holdfast-")) continue;
+        names.insert(name);
+        std::string field;
+        std::ifstream status(task.path() / "status");
+        while (status >> field && field != "SigBlk:") continue;
+        std::string blocked_signals;
+        status >> blocked_signals;
+        // All that can be blocked, and that the C library does not keep for itself.
+        EXPECT_THAT(blocked_signals, testing::StartsWith("fffffffe7ffb")) << name;
+    }
+    EXPECT_THAT(names, testing::IsSupersetOf({"holdfast-renew", "holdfast-call", "holdfast-tell"}));
+}
+
 TEST_F(HoldTest, IsLostBeforeTheStoreLetsAnybodyElseIn) {
     auto held = must(hold(store_, name_, short_lease()));
     LockState at_loss = LockState::free;
@@ -259,6 +344,15 @@ TEST_F(HoldTest, WithLockGivesTheValueOfTheWorkAndReleases) {
         return 21 * 2;
     });
     EXPECT_EQ(must(doubled), 42);
+    EXPECT_EQ(look(name_).state, LockState::free);
+}
+
+TEST_F(HoldTest, WithLockGivesTheResultOfTheWorkAsItIs) {
+    const Result<int> value = with_lock(store_, name_, short_lease(10s), [](Hold&) -> Result<int> { return 42; });
+    EXPECT_EQ(must(value), 42);
+    const Result<void> refused =
+        with_lock(store_, name_, short_lease(10s), [](Hold&) -> Result<void> { return fail(Errc::denied, "no"); });
+    EXPECT_THAT(refused, RefusedWith(Errc::denied));
     EXPECT_EQ(look(name_).state, LockState::free);
 }
 

@@ -178,7 +178,7 @@ TEST_F(TwoAtOnce, ACancelEndsTheTriesOfACallerWithoutAPlaceInTheQueue) {
     impatient.observer = [&](const HoldEvent& event) {
         if (event.kind == blocked) cancel.request_stop();
     };
-    EXPECT_THAT(hold(store_, name_, impatient), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(hold(store_, name_, impatient), RefusedWith(Errc::cancelled));
     EXPECT_EQ(store_.applied(), 1);
 }
 
@@ -236,7 +236,7 @@ TEST_F(TwoLocksAtOnce, ShareOneWait) {
     waiting.clock = &clock;
     waiting.wait = 5s;
     const Boottime start = clock.boottime();
-    EXPECT_THAT(hold_all({{&store_, name_, waiting}, {&store_, other_, waiting}}), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(hold_all({{&store_, name_, waiting}, {&store_, other_, waiting}}), RefusedWith(Errc::timed_out));
     EXPECT_LT(clock.boottime(), start + 7s) << "the second wait began anew";
 }
 
@@ -289,7 +289,7 @@ TEST_F(WaitAtOnce, TheCallerIsToldThatTheStoreIsAwayAndCanEndIt) {
     impatient.observer = [&](const HoldEvent& event) {
         if (event.kind == blocked) cancel.request_stop();
     };
-    EXPECT_THAT(hold(store_, name_, impatient), RefusedWith(Errc::store_unavailable));
+    EXPECT_THAT(hold(store_, name_, impatient), RefusedWith(Errc::cancelled));
 }
 
 TEST_F(WaitAtOnce, NobodySleepsBeyondItsEnd) {

@@ -135,7 +135,7 @@ TEST_P(WaitingTest, ACancelledWaiterLeavesTheQueueAtOnceAndTheNextIsServed) {
     std::jthread impatient([&] {
         auto options = waiting();
         options.cancel = cancel.get_token();
-        EXPECT_THAT(hold(*store_, name_, options), RefusedWith(Errc::lock_conflict));
+        EXPECT_THAT(hold(*store_, name_, options), RefusedWith(Errc::cancelled));
     });
     await_waiters(name_, 1);
     std::jthread patient([&] { EXPECT_THAT(hold(*store_, name_, waiting()), Granted()); });
@@ -149,7 +149,7 @@ TEST_P(WaitingTest, ACancelledWaiterLeavesTheQueueAtOnceAndTheNextIsServed) {
 TEST_P(WaitingTest, AWaitThatRunsOutNamesTheHolderAndLeavesNoTicket) {
     must(store_->apply_one(by_bob(name_), soon()));
     const auto refused = hold(*store_, name_, waiting(150ms));
-    ASSERT_THAT(refused, RefusedWith(Errc::lock_conflict));
+    ASSERT_THAT(refused, RefusedWith(Errc::timed_out));
     EXPECT_EQ(refused.error().holder->lease->holder.text, "bob");
     EXPECT_EQ(look(name_).waiters, 0U);
 }
@@ -175,6 +175,62 @@ TEST_P(WaitingTest, AThreadThatWaitsAgainstTheOrderIsRefusedAndAnotherThreadIsNo
     std::jthread([&] { EXPECT_THAT(hold(*store_, lock("a"), waiting()), Granted()); }).join();
     must(later.release());
     EXPECT_THAT(hold(*store_, lock("a"), waiting()), Granted());
+}
+
+// A program in which one thread takes the locks, and others work under them.
+TEST_P(WaitingTest, AHoldThatIsPassedOnCountsForTheThreadThatWorksWithIt) {
+    const auto later = std::make_unique<Hold>(must(hold(*store_, lock("b"), waiting())));
+    EXPECT_THAT(hold(*store_, lock("a"), waiting()), Granted()) << "it is on its way to another thread";
+    std::jthread([&] {
+        EXPECT_TRUE(later->token().value > 0);
+        EXPECT_THAT(hold(*store_, lock("a"), waiting()), RefusedWith(Errc::usage)) << "this thread works with it";
+    }).join();
+    EXPECT_THAT(hold(*store_, lock("a"), waiting()), Granted());
+    const Hold back = std::move(*later);
+    EXPECT_THAT(hold(*store_, lock("a"), waiting()), RefusedWith(Errc::usage)) << "it was moved to this thread";
+}
+
+TEST_P(WaitingTest, TheOrderIsNotCheckedWhereThatIsSwitchedOff) {
+    auto unchecked = waiting();
+    unchecked.order_check = OrderCheck::off;
+    const auto one = must(hold(*store_, lock("b"), unchecked));
+    const auto two = must(hold(*store_, lock("c"), waiting()));
+    EXPECT_THAT(hold(*store_, lock("a"), waiting()), RefusedWith(Errc::usage)) << "because of c";
+    EXPECT_THAT(hold(*store_, lock("a"), unchecked), Granted());
+    EXPECT_THAT(hold(*store_, lock("bb"), waiting()), RefusedWith(Errc::usage)) << "because of c, and not of b";
+}
+
+TEST_P(WaitingTest, TheObserverHearsOnceOfEachLeaseThatIsInTheWay) {
+    const Acquire bob = by_bob(name_, 1h);
+    const Acquire carol = by_carol(name_, 1h);
+    must(store_->apply_one(bob, soon()));
+    std::mutex mutex;
+    std::vector<std::string> in_the_way;
+    std::jthread waiter([&] {
+        auto options = waiting();
+        options.ttl = lasting(200ms);  // So it asks often.
+        options.observer = [&](const HoldEvent& event) {
+            if (event.kind != blocked) return;
+            const std::scoped_lock guard(mutex);
+            in_the_way.push_back(event.cause->holder->lease->holder.text);
+        };
+        EXPECT_THAT(hold(*store_, name_, options), Granted());
+    });
+    await_waiters(name_, 1);
+    const std::uint64_t asked = look(name_).seq;
+    // Each renewal is another state of the lock, and no other lease.
+    for (int i = 0; i < 3; ++i) must(store_->apply_one(renewal(bob), soon()));
+    EXPECT_GE(look(name_).seq, asked + 3);
+    must(store_->apply_one(Transfer{name_, bob.as, carol.holder, carol.as, ""}, soon()));
+    const Deadline end = Deadline::in(host_clock(), 60s);
+    const auto heard = [&] {
+        const std::scoped_lock guard(mutex);
+        return in_the_way.size();
+    };
+    while (heard() < 2 && !end.passed(host_clock())) std::this_thread::yield();
+    must(store_->apply_one(release(carol), soon()));
+    waiter.join();
+    EXPECT_THAT(in_the_way, testing::ElementsAre("bob", "carol"));
 }
 
 TEST_P(WaitingTest, AGroupIsAllOrNothing) {

@@ -1,3 +1,4 @@
+#include "base/real_clock.hpp"
 #include "guards/sql/fence.hpp"
 #include "holdfast/fence.hpp"
 
@@ -11,7 +12,6 @@
 namespace holdfast {
 namespace {
 
-using sql::ErrorClass;
 using std::chrono::milliseconds;
 
 constexpr milliseconds to_connect{15'000};
@@ -166,6 +166,7 @@ FencedDatabase& FencedDatabase::operator=(FencedDatabase&&) noexcept = default;
 FencedDatabase::~FencedDatabase() = default;
 
 Result<FencedDatabase> FencedDatabase::seal(std::string_view url, const FenceClaim& claim, FenceOptions options) {
+    if (options.clock == nullptr) options.clock = options.store ? &options.store->clock() : &base::real_clock();
     const Clock& clock = *options.clock;
     const Deadline soon = Deadline::in(clock, to_connect);
     auto session = sql::open_session(url, sql::IfAbsent::refuse, clock, soon);
@@ -210,7 +211,7 @@ Result<FencedHold> hold_fenced(Store& store, const LockName& name, std::string_v
         return std::max(hold.deadline() - clock.boottime(), milliseconds{0});
     };
     fence.store = &store;
-    fence.clock = &clock;
+    fence.clock = options.clock;
     auto database = FencedDatabase::seal(url, *claim, std::move(fence));
     if (!database) {
         // The lease has protected nothing. That it cannot be given back now does not change the answer.
