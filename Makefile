@@ -39,7 +39,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign
+.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign
 .PHONY: install clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
@@ -113,6 +113,13 @@ serve-campaign: ## Kill the daemon under load, on files and SQLite: ROUNDS=100 S
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build --target daemon_kill_test
 	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(ROUNDS) / 4 }') build/bin/daemon_kill_test --gtest_filter='*Kill*'
+
+election-campaign: ## Take the server away in the middle of elections: ROUNDS=50 SEED=1
+	@scripts/install-packages.sh build test
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target election_outage_test keeper
+	@HOLDFAST_TEST_SCALE=$(ROUNDS) HOLDFAST_SEED=$(SEED) \
+	  $(CTEST) --test-dir build --tests-regex '^election_outage_test$$' --timeout 86400 --verbose
 
 matrix: ## Run conformance and torture on the servers that people run: MATRIX=valkey8,mysql9 SECONDS=60 SEED=1
 	@scripts/install-packages.sh build test matrix
