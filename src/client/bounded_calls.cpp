@@ -19,12 +19,6 @@ bool BoundedCalls::is_stuck() const {
     return given_up_ > 0;
 }
 
-std::size_t BoundedCalls::free_threads() const {
-    const std::scoped_lock lock(mutex_);
-    const auto busy = std::ranges::count_if(workers_, [](const Worker& each) { return static_cast<bool>(each.call); });
-    return most_threads_ - static_cast<std::size_t>(busy);
-}
-
 bool BoundedCalls::start(std::function<void()> call) {
     std::unique_lock lock(mutex_);
     auto worker = std::ranges::find_if(workers_, [](const Worker& each) { return !each.call; });

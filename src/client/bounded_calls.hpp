@@ -28,13 +28,6 @@ public:
     /// Waits for calls that have not returned, since they use objects of their caller.
     ~BoundedCalls();
 
-    /// Begins `call` on another thread and returns. False, without a call, if all threads are busy. Where the process
-    /// can have no more threads, `call` is made here: calls that return are the rule.
-    [[nodiscard]] bool start(std::function<void()> call);
-
-    /// How many calls `start` can begin now.
-    [[nodiscard]] std::size_t free_threads() const;
-
     /// What `call` returns, or nothing if it has not returned at `until`, or cannot begin. A call that is given up goes
     /// on by itself, and its value is dropped: `call` must own what it uses, or know that it outlives this object.
     template <class T>
@@ -53,6 +46,9 @@ private:
         std::jthread thread{};
     };
 
+    /// Begins `call` on another thread and returns. False, without a call, if all threads are busy. Where the process
+    /// can have no more threads, `call` is made here: calls that return are the rule.
+    [[nodiscard]] bool start(std::function<void()> call);
     [[nodiscard]] bool returns(std::function<void()> call, Deadline until, const Clock& clock);
     void serve(Worker& self, const std::stop_token& stop);
 

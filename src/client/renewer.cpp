@@ -14,6 +14,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// How many calls may be under way, counting those that were given up and have not returned. When so many hang, another
+/// one would hang, too.
+constexpr std::size_t most_calls = 16;
+
+/// How long a callback may keep the next one waiting before another thread takes over. Small beside the margin that a
+/// deadline has for the scheduler, and long enough that a crowd of quick callbacks starts no crowd of threads.
+constexpr milliseconds patience_of_callbacks{5};
+
 constexpr milliseconds longest_sleep{1000};
 constexpr milliseconds look_with_manual_clock{20};
 
@@ -67,7 +75,7 @@ std::shared_ptr<Renewer> Renewer::of(Store& store, const Clock& clock) {
 
 Result<void> Renewer::add(KeptLease& lease) {
     const std::scoped_lock lock(mutex_);
-    if (auto started = callbacks_.start(); !started) return started;
+    if (auto started = workers_.start(); !started) return started;
     if (!timekeeper_.joinable()) {
         try {
             timekeeper_ =
@@ -118,11 +126,19 @@ void Renewer::keep_time(const std::stop_token& stop) {
         const auto calls = prepare_calls(now);
         const auto callbacks = std::exchange(callbacks_due_, {});
         if (calls.empty() && callbacks.empty() && !watches_.has_work(now)) {
-            sleep(lock, stop);
+            const auto relief = workers_.relieve();
+            if (!relief.to_run_here) {
+                sleep(lock, relief.next, stop);
+                continue;
+            }
+            lock.unlock();
+            relief.to_run_here();
+            lock.lock();
             continue;
         }
         lock.unlock();
-        for (const auto& queue : callbacks) callbacks_.post(queue);
+        for (const auto& queue : callbacks)
+            workers_.post({.run = [queue] { queue->run(); }, .patience = patience_of_callbacks, .is_urgent = true});
         for (const auto& call : calls) send(call);
         watches_.tend(now);
         lock.lock();
@@ -211,7 +227,7 @@ std::vector<std::shared_ptr<Renewer::Call>> Renewer::prepare_calls(Boottime now)
         renewals.push_back(&renewal);
     }
     if (!is_any_due) return {};
-    const std::size_t free_calls = renewal_calls_.free_threads();
+    const std::size_t free_calls = most_calls - std::min(most_calls, calls_.size());
     if (free_calls == 0) {
         for (ScheduledRenewal* renewal : renewals)
             if (is_soon_due(*renewal, now))
@@ -250,12 +266,11 @@ void Renewer::send(const std::shared_ptr<Call>& call) {
     };
     // The store has a little less time, so that its own error arrives.
     const Deadline until{call->sent_at + (call->give_up_at - call->sent_at) * 9 / 10};
-    const bool began =
-        renewal_calls_.start([this, call, until, answer] { answer(store_.apply(call->requests, until)); });
-    if (!began) answer(fail(Errc::store_unavailable, "too many calls to the store have not returned"));
+    workers_.post({.run = [this, call, until, answer] { answer(store_.apply(call->requests, until)); },
+                   .patience = (call->give_up_at - call->sent_at) / 10});
 }
 
-void Renewer::sleep(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+void Renewer::sleep(std::unique_lock<std::mutex>& lock, milliseconds most, const std::stop_token& stop) {
     wakes_at_ = watches_.next_work();
     for (const auto& [lease, renewal] : renewals_)
         wakes_at_ =
@@ -263,7 +278,7 @@ void Renewer::sleep(std::unique_lock<std::mutex>& lock, const std::stop_token& s
     for (const auto& call : calls_)
         if (!call->is_given_up) wakes_at_ = std::min(wakes_at_, call->give_up_at);
     // In slices, because a timer does not count suspended time, and a clock that is moved by hand wakes nobody.
-    const milliseconds longest = clock_.judges() ? look_with_manual_clock : longest_sleep;
+    const milliseconds longest = std::min(most, clock_.judges() ? look_with_manual_clock : longest_sleep);
     changed_.wait_for(lock, stop, std::clamp(wakes_at_ - clock_.boottime(), milliseconds{0}, longest),
                       [&] { return has_news_; });
 }

@@ -5,6 +5,7 @@
 #include "client/kept_lease.hpp"
 #include "client/loss_watches.hpp"
 #include "client/renewal_batches.hpp"
+#include "client/worker_threads.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 #include "holdfast/store.hpp"
@@ -21,14 +22,13 @@ namespace holdfast::client {
 
 /// Renews all holds that this process has on one store, in batches, and announces those that are lost.
 ///
-/// Three kinds of threads share the work, so that nothing that blocks can delay anything else:
+/// Two kinds of threads share the work, so that nothing that blocks can delay anything else:
 /// - the timekeeper decides what is due and what is lost. It calls neither the store nor the user's code, so it is
 ///   never late. It starts with the first hold;
-/// - calls to the store are made by `renewal_calls_`. A call that has not returned in time counts as failed, and the
-///   next attempt is made on another thread;
-/// - the user's code (observers, stop callbacks) runs on `callbacks_`. When the code of one hold blocks, another thread
-///   runs that of the others. The first of these threads starts with the timekeeper: announcing a loss must not depend
-///   on whether the process can have one more thread.
+/// - calls to the store and the user's code (observers, stop callbacks) run on `workers_`. One thread does, until
+///   something blocks it: then the timekeeper starts another for what waits, and ends up with one again. A call that
+///   has not returned in time counts as failed, and the next attempt is made on another thread. The first of these
+///   threads starts with the timekeeper, and if the process can have no more, the timekeeper itself tells of a loss.
 ///
 /// A loss is reported by the store: each lease that has been held for a second is subscribed to, and when its watch
 /// fires the renewer sends a `Check`, which shares batches with renewals. Only the answer to a Check or to a renewal is
@@ -81,7 +81,7 @@ private:
     void lose_what_is_over(Boottime now);
     [[nodiscard]] std::vector<std::shared_ptr<Call>> prepare_calls(Boottime now);
     void send(const std::shared_ptr<Call>& call);
-    void sleep(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
+    void sleep(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds most, const std::stop_token& stop);
     void run_soon(KeptLease::CallbacksToRun callbacks);
     void look_at_once();
 
@@ -93,16 +93,15 @@ private:
     std::condition_variable let_go_;  ///< Signalled when a renewal is no longer under way.
     std::unordered_map<const KeptLease*, ScheduledRenewal> renewals_;
     std::vector<std::shared_ptr<Call>> calls_;              ///< Those that have not returned.
-    std::vector<KeptLease::CallbacksToRun> callbacks_due_;  ///< Handed to `callbacks_` outside the mutex.
+    std::vector<KeptLease::CallbacksToRun> callbacks_due_;  ///< Handed to `workers_` outside the mutex.
     Boottime wakes_at_ = Boottime::max();                   ///< When the timekeeper looks next.
     bool has_news_ = false;                                 ///< It must look at once.
 
     LossWatches watches_;  ///< Has a mutex of its own, which is taken after this one.
 
     // Last, so that they end before what they use: first the timekeeper, which uses the others.
-    CallbackThreads callbacks_;
     BoundedCalls other_calls_{8};
-    BoundedCalls renewal_calls_{16};
+    WorkerThreads workers_;
     std::jthread timekeeper_;
 };
 

@@ -234,7 +234,7 @@ TEST_F(HoldTest, ItsThreadsHaveNamesAndLeaveSignalsToTheProgram) {
         // All that can be blocked, and that the C library does not keep for itself.
         EXPECT_THAT(blocked_signals, testing::StartsWith("fffffffe7ffb")) << name;
     }
-    EXPECT_THAT(names, testing::IsSupersetOf({"holdfast-renew", "holdfast-call", "holdfast-tell"}));
+    EXPECT_THAT(names, testing::IsSupersetOf({"holdfast-renew", "holdfast-work"}));
 }
 
 TEST_F(HoldTest, IsLostBeforeTheStoreLetsAnybodyElseIn) {

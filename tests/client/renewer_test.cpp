@@ -112,7 +112,7 @@ TEST_F(TimedRenewerTest, AThousandHoldsNeedAHandfulOfThreadsAndOfCalls) {
         ASSERT_TRUE(becomes_true([&] { return all_renewed(round); }));
         EXPECT_LE(store_.applied() - calls_before, 4) << "a thousand are four of the largest batches";
     }
-    EXPECT_LE(threads_of_this_process() - threads_before, 8);
+    EXPECT_LE(threads_of_this_process() - threads_before, 3) << "the timekeeper, a worker, and the hub";
 }
 
 TEST_F(TimedRenewerTest, HoldsThatWereTakenAtDifferentTimesComeToBeRenewedTogether) {
