@@ -40,7 +40,7 @@ SANITIZER_SCALE ?= 0.25
 CTEST := ctest --output-on-failure --no-tests=error
 
 .PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign
-.PHONY: install clean
+.PHONY: install deb deb-test clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
 help: ## List these targets
@@ -190,6 +190,16 @@ install: ## Install below PREFIX=/usr/local (and DESTDIR)
 	@scripts/configure.sh release $$([[ -f build/build.ninja ]] || echo HOLDFAST_TESTS=OFF) CMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
 	@cmake --build build --target holdfast holdfast_installed
 	@cmake --install build
+
+deb: ## Build the Debian packages into build/deb, and check them with lintian
+	@scripts/install-packages.sh build deb
+	@scripts/deb.sh build lint
+
+deb-test: ## Install the packages of `make deb` in a clean root, and reach every store from there
+	@scripts/install-packages.sh build test deb
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target keeper
+	@scripts/deb.sh try
 
 clean: ## Remove the build folder
 	@rm -rf build

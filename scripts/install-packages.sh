@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the groups that are named, and only those that are missing.
-# usage: scripts/install-packages.sh build|test|lint|bench|peers|matrix|model|fuzz...
+# usage: scripts/install-packages.sh build|test|lint|bench|peers|matrix|model|deb|fuzz...
 set -euo pipefail
 
 packages_of() {
@@ -13,9 +13,10 @@ packages_of() {
     peers) echo golang-go golang-etcd-server-dev python3-redis "$(command -v npm >/dev/null || echo nodejs npm)" ;;
     matrix) command -v npm >/dev/null || echo nodejs npm ;;
     model) echo spin gcc ;;
+    deb) echo debhelper dpkg-dev fakeroot lintian mmdebstrap mariadb-client-core ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
     *)
-      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, peers, matrix, model and fuzz" >&2
+      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, peers, matrix, model, deb and fuzz" >&2
       exit 64
       ;;
   esac

@@ -118,6 +118,8 @@ for library in $(links | sort -u); do
   grep -qF "\"name\": \"$name\"" "$sbom" || fail "the SBOM leaves out $name"
   grep -qF "| [$name](" "$sources/THIRD_PARTY.md" || fail "THIRD_PARTY.md leaves out $name"
 done
+version=$("$prefix/bin/holdfast" version --json | sed -E 's/.*"version":"([^"]*)".*/\1/')
+grep -qF "\"version\": \"$version\"" "$sources/packaging/vcpkg/holdfast/vcpkg.json" || fail "the port of vcpkg is of another version"
 
 # Another prefix is another build, and installing asks nobody for packages.
 steps=$(make -C "$sources" --no-print-directory -n install PREFIX=/opt/elsewhere)
