@@ -16,7 +16,13 @@ test("a draft outlives its tab, and the other tabs of its user see it", () => {
     const second = new Drafts(storage, "tab-2", "ana");
     second.keep("apollo/roadmap", "two", "8");
     assert.deepEqual(texts(second, "apollo/roadmap").sort(), ["one and more", "two"]);
-    assert.deepEqual(second.of("apollo/roadmap").map(({ base }) => base).sort(), ["7", "8"]);
+    assert.deepEqual(
+        second
+            .of("apollo/roadmap")
+            .map(({ base }) => base)
+            .sort(),
+        ["7", "8"],
+    );
     second.remove("apollo/roadmap");
     assert.deepEqual(texts(second, "apollo/roadmap"), ["one and more"]);
     second.remove("apollo/roadmap", "tab-1");

@@ -75,8 +75,12 @@ class Screen {
     }
 }
 
-const screen = (name: string, holder: string, options: Partial<EditOptions> = {}, browser = new FakeBrowser()): Screen =>
-    new Screen(browser.tab(), name, holder, options);
+const screen = (
+    name: string,
+    holder: string,
+    options: Partial<EditOptions> = {},
+    browser = new FakeBrowser(),
+): Screen => new Screen(browser.tab(), name, holder, options);
 
 const isHeldByOther = ({ obstacle }: EditView): boolean => obstacle?.kind === "held";
 
@@ -253,7 +257,7 @@ test("what is to be done before editing can refuse it, and the lock is given bac
 });
 
 for (const whenUnreachable of ["warn", "read_only"] as const)
-    test(`without the daemon: ${whenUnreachable}, when it is opened, while it is edited, and when it comes back`, async () => {
+    test(`without the daemon, ${whenUnreachable}: when it is opened, edited, and when it comes back`, async () => {
         const own = new Daemon();
         await own.start();
         closing.push(() => own.remove());

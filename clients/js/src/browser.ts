@@ -35,8 +35,11 @@ export interface Page {
     onChange(listener: (change: PageChange) => void): () => void;
 }
 
-/** `left`: it may never come back. `returned`: from the back-forward cache, or it was frozen. `network`: it came or went. */
-export type PageChange = "shown" | "hidden" | "left" | "returned" | "network" | "input";
+/**
+ * `left`: it may never come back. `returned`: from the back-forward cache, or it was frozen. `network`: it came or
+ * went. `stored`: another tab has changed what they share.
+ */
+export type PageChange = "shown" | "hidden" | "left" | "returned" | "network" | "stored" | "input";
 
 class MemoryValues implements KeyValues {
     private readonly values = new Map<string, string>();
@@ -83,6 +86,7 @@ class DocumentPage implements Page {
         document.addEventListener("resume", () => listener("returned"), { signal });
         window.addEventListener("pageshow", (event) => event.persisted && listener("returned"), { signal });
         for (const type of ["online", "offline"]) window.addEventListener(type, () => listener("network"), { signal });
+        window.addEventListener("storage", () => listener("stored"), { signal });
         window.addEventListener("pagehide", () => listener("left"), { signal });
         for (const type of ["input", "keydown", "pointerdown"])
             document.addEventListener(type, () => listener("input"), { signal, capture: true, passive: true });

@@ -1,5 +1,4 @@
 import type { PageChange } from "./browser.js";
-import { pause } from "./calls.js";
 import type { AcquireOptions, Question } from "./client.js";
 import type { Lock } from "./documents.js";
 import type { Asked, EditMode, EditOptions, EditView, Loss, Obstacle } from "./edit_view.js";
@@ -7,12 +6,11 @@ import { HoldfastError } from "./errors.js";
 import type { Hold } from "./hold.js";
 import { LockWatch } from "./lock_watch.js";
 import { OwnLeases } from "./own_leases.js";
+import { askToYield, whenAskedToYield } from "./yielding.js";
 
 /** Between two looks at the clock. A machine that slept shows by a longer time. */
 const tickMs = 2_000;
 const sleptMs = 15_000;
-/** For the other tab to keep what was typed in it. */
-const yieldMs = 1_000;
 
 /** Whether a lease is to be renewed: there was input since, also long ago, and the interval is over. */
 export function isRenewalDue(now: number, renewedAt: number, inputAt: number, everyMs: number): boolean {
@@ -39,6 +37,7 @@ export class EditSession {
     private wasLeft = false;
     private isRenewing = false;
     private shownStale = false;
+    private shownOwn = false;
     private inputAt = 0;
     private renewedAt = 0;
     private tickedAt = Date.now();
@@ -57,12 +56,17 @@ export class EditSession {
         this.exclusion = excludedBy ? new LockWatch(client, feed, excludedBy, () => this.changed()) : null;
         this.timer = setInterval(() => this.tick(), tickMs);
         const stopWatching = browser.page?.onChange((change) => this.pageChanged(change));
-        const hear = ({ data }: MessageEvent): void => void this.hear(data);
-        browser.channel?.addEventListener("message", hear);
+        const stopYielding =
+            browser.channel &&
+            whenAskedToYield(
+                browser.channel,
+                () => this.hold?.lockId,
+                () => this.yieldTo(),
+            );
         this.ended.signal.addEventListener("abort", () => {
             clearInterval(this.timer);
             stopWatching?.();
-            browser.channel?.removeEventListener("message", hear);
+            stopYielding?.();
             this.watch.close();
             this.exclusion?.close();
         });
@@ -72,7 +76,8 @@ export class EditSession {
         const { lock, isReachable } = this.watch.seen;
         const obstacle = this.obstacle();
         const mayGoOn = isReachable || this.options.whenUnreachable === "warn";
-        const mayEdit = this.mode === "editing" && (this.hold?.isHeld ?? false) && this.inDoubtSince === null && mayGoOn;
+        const mayEdit =
+            this.mode === "editing" && (this.hold?.isHeld ?? false) && this.inDoubtSince === null && mayGoOn;
         return {
             mode: this.mode,
             lock,
@@ -103,8 +108,7 @@ export class EditSession {
         return this.attempt(async () => {
             const own = this.own.get(name);
             if (own === null) return client.acquire(name, this.wish());
-            browser.channel?.postMessage({ kind: "edit_yield", name, lockId: own.lockId });
-            if (browser.channel) await this.untilYielded(own.lockId);
+            if (browser.channel) await askToYield(browser.channel, own.lockId);
             try {
                 return await client.takeFrom(name, own.lease, this.holder, { ...this.user(), renewal: "by_owner" });
             } catch (error) {
@@ -316,7 +320,14 @@ export class EditSession {
         if (change === "input") this.input();
         else if (change === "left") this.left();
         else if (change === "returned") this.returned();
+        else if (change === "stored") this.ownLeaseChanged();
         else if (change !== "hidden") this.lookAgain();
+    }
+
+    /** A tab of this browser took or left the lock: what is seen of it may have come before this. */
+    private ownLeaseChanged(): void {
+        const obstacle = this.obstacle();
+        if (obstacle?.kind === "held" && obstacle.isOwn !== this.shownOwn) this.changed();
     }
 
     private lookAgain(): void {
@@ -372,28 +383,16 @@ export class EditSession {
             .finally(() => (this.isRenewing = false));
     }
 
-    /** Another tab wants to go on with what is edited here. */
-    private async hear(message: { kind?: string; name?: string; lockId?: string } | null): Promise<void> {
-        if (message?.kind !== "edit_yield" || message.lockId !== this.hold?.lockId) return;
+    /** Another tab goes on with what is edited here. */
+    private async yieldTo(): Promise<void> {
         await this.options.beforeYield?.();
         this.isHandedOver = true;
-        this.options.browser.channel?.postMessage({ kind: "edit_yielded", lockId: message.lockId });
-    }
-
-    private async untilYielded(lockId: string): Promise<void> {
-        const { channel } = this.options.browser;
-        const done = new AbortController();
-        const hear = ({ data }: MessageEvent): void => {
-            if (data?.kind === "edit_yielded" && data.lockId === lockId) done.abort();
-        };
-        channel?.addEventListener("message", hear);
-        await pause(yieldMs, done.signal);
-        channel?.removeEventListener("message", hear);
     }
 
     private changed(): void {
         const obstacle = this.obstacle();
         this.shownStale = obstacle?.kind === "held" && obstacle.isStale;
+        this.shownOwn = obstacle?.kind === "held" && obstacle.isOwn;
         if (!this.ended.signal.aborted) this.options.onChange?.(this.view);
     }
 }

@@ -176,7 +176,7 @@ export class Hold {
         return (await this.transferTo(to, more)).grant;
     }
 
-    /** Hands the lock to another screen of its owner without a gap, and keeps it there: a new lease with a new token. */
+    /** Hands the lock to another screen of its owner without a gap, and keeps it: a new lease with a new token. */
     async switchTo(holder: string, more: TransferOptions = {}): Promise<Hold> {
         const { grant, asked } = await this.transferTo(holder, more);
         return new Hold(this.calls, grant, asked, this.ttlMs, this.renewal);
