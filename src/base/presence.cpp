@@ -30,7 +30,7 @@ constexpr std::string_view unfinished_ending = ".new";
 constexpr std::size_t most_looked_at = 16;
 /// A link to an unlocked file may be the only sign that its ticket or lease was abandoned. After a day removing it
 /// costs nothing but time.
-constexpr time_t age_of_left_overs = 24 * 60 * 60;
+constexpr time_t age_of_left_overs = time_t{24} * 60 * 60;
 
 struct DirCloser {
     void operator()(DIR* dir) const { closedir(dir); }

@@ -66,7 +66,7 @@ Result<std::unique_ptr<Session>> open_session(std::string_view url, IfAbsent if_
                                              "mysql://",
                                              address->scheme));
     for (const char* const parameter : only_for_stores) address->parameters.erase(parameter);
-    if (scheme->module.empty()) return sqlite::open_session(std::move(*address), if_absent, clock);
+    if (scheme->module.empty()) return sqlite::open_session(*address, if_absent, clock);
     const auto module = find_module(*scheme);
     if (!module) return std::unexpected(module.error());
     return (*module)->open(std::move(*address), clock, deadline);

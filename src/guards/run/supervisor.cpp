@@ -61,7 +61,8 @@ public:
         if (!family_.is_visible() && group_ != nullptr && job_.notice)
             job_.notice("warning: without /proc only the command's process group can be ended when the lease is lost");
         if (!start()) return std::move(verdict_);
-        while (!child_ended_ && !(is_out_of_reach() && kill(child_, 0) != 0)) wait_and_serve();
+        const auto is_gone = [this] { return child_ended_ || (is_out_of_reach() && kill(child_, 0) != 0); };
+        while (!is_gone()) wait_and_serve();
         take_terminal_back();
         settle();
         return std::move(verdict_);

@@ -32,11 +32,15 @@ Sql bound(const Command& command) {
     Sql sql;
     const std::string& text = command.text;
     std::size_t from = 0;
-    char quote = 0;
+    char quote = '\0';
     for (std::size_t at = 0; at < text.size(); ++at) {
         const char c = text[at];
-        if (quote != 0 || c == '\'' || c == '"' || c == '`') {
-            quote = quote == 0 ? c : quote == c ? 0 : quote;
+        if (quote != '\0') {
+            if (c == quote) quote = '\0';
+            continue;
+        }
+        if (c == '\'' || c == '"' || c == '`') {
+            quote = c;
             continue;
         }
         std::size_t number = 0;

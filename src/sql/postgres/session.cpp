@@ -38,7 +38,7 @@ Statement statement_of(const Command& command) {
 
 SqlCell cell_of(const PGresult* result, int row, int column) {
     if (PQgetisnull(result, row, column) != 0) return std::nullopt;
-    const std::string text(PQgetvalue(result, row, column), static_cast<std::size_t>(PQgetlength(result, row, column)));
+    std::string text(PQgetvalue(result, row, column), static_cast<std::size_t>(PQgetlength(result, row, column)));
     if (PQftype(result, column) != bytea) return text;
     std::size_t size = 0;
     const std::unique_ptr<unsigned char, decltype(&PQfreemem)> bytes(

@@ -60,7 +60,7 @@ public:
     [[nodiscard]] sqlite3* handle() const { return handle_.get(); }
 
 private:
-    [[nodiscard]] static Result<Database> open(const std::string& path, const std::string& shown, int flags,
+    [[nodiscard]] static Result<Database> open(const std::string& place, const std::string& path, int mode,
                                                const char* vfs);
 
     struct Close {

@@ -206,7 +206,7 @@ Result<void> make_file(const fs::path& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> open_session(base::Url url, IfAbsent if_absent, const Clock& clock) {
+Result<std::unique_ptr<Session>> open_session(const base::Url& url, IfAbsent if_absent, const Clock& clock) {
     const std::string shown = url.redacted();
     if (url.place.empty() || url.has_authority)
         return fail(Errc::usage, "a SQLite database is named by sqlite:FILE or sqlite:///absolute/file");

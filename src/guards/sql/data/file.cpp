@@ -186,7 +186,7 @@ Result<std::vector<SourceFile>> DataFolder::files_of(const std::string& table) c
         // Editors keep hidden files.
         if (name.starts_with('.')) continue;
         if (name.ends_with(csv_ending) || name.ends_with(yaml_ending)) {
-            files.push_back({name, shown + "/" + name, table + "/" + name});
+            files.push_back({name, fmt::format("{}/{}", shown, name), fmt::format("{}/{}", table, name)});
         } else if (small.ends_with(csv_ending) || small.ends_with(yaml_ending) || small.ends_with(".yml")) {
             return fail(Errc::data_invalid,
                         fmt::format("{}/{}: data files end in .csv or .yaml", printable(shown), printable(name)));
