@@ -358,7 +358,7 @@ Result<int> run_planned(Context& context, Plan plan) {
     const auto inherited = inherited_leases();
     if (!inherited) return std::unexpected(inherited.error());
     guard::Signals signals;
-    const guard::OuterOptions options{guard::children(), notice_on(context.out)};
+    const guard::OuterOptions outer{guard::children(), notice_on(context.out)};
     auto chain = guard::fork_inner(signals);
     if (!chain) {
         guard::Verdict verdict;
@@ -367,7 +367,7 @@ Result<int> run_planned(Context& context, Plan plan) {
         return status_of(verdict);
     }
     if (auto* inner = std::get_if<guard::InnerLink>(&*chain))
-        return run_outer(context, plan, std::move(*inner), options, signals);
+        return run_outer(context, plan, std::move(*inner), outer, signals);
     return run_inner(context, std::move(plan), *inherited, signals, std::get<guard::OuterLink>(*chain));
 }
 

@@ -80,8 +80,7 @@ Result<int> show_several(Context& context, const std::string& pattern) {
     if (context.out.style().json) {
         json::Object document = json::locks(*locks, *context.info());
         if (error)
-            document.set("error",
-                         json::error_body(*error, hint_for(*error, &context.settings), *context.info()).done());
+            document.set("error", json::error_body(*error, hint_for(*error, &context.settings), context.info()).done());
         context.out.document(document.done());
     } else if (error) {
         report(*error, context.out, context.info(), &context.settings);

@@ -37,7 +37,7 @@ Result<StoreProperties> properties_in(Fields& outer) {
                                .commits_batches_as_one = in.is_true("commits_batches_as_one"),
                                .shows_only_durable = in.is_true("shows_only_durable"),
                                .clock_resolution = in.duration("clock_resolution_ms")};
-    if (const auto largest = in.number_if("largest_value")) properties.largest_value = *largest;
+    properties.largest_value = in.number_if("largest_value");
     if (in.error()) return std::unexpected(*in.error());
     return properties;
 }

@@ -134,7 +134,7 @@ void StopListener::read_signal() {
         if (heard_ != 0 && second_ == Second::is_not_read) return;
         // Others than stop signals mean nothing while there is no child. The death of the outer process is one.
         const std::optional<int> signal = next_();
-        if (!signal || !(is_stop_signal(*signal) || *signal == SIGKILL)) return;
+        if (!signal || (!is_stop_signal(*signal) && *signal != SIGKILL)) return;
         if (heard_ != 0) _exit(128 + *signal);
         heard_ = *signal;
     }

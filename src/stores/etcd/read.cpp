@@ -12,7 +12,7 @@ namespace holdfast::stores::etcd {
 namespace {
 
 /// A larger page would keep etcd busy for too long.
-constexpr std::uint64_t page = 500;
+constexpr std::uint64_t keys_in_page = 500;
 /// No limit.
 constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
@@ -27,8 +27,8 @@ public:
     template <class Use>
     Result<void> read(KeyRange range, std::size_t most, Use use, Revision changed_since = 0) {
         // Begin with the number wanted, and double it, since many keys may be of no use.
-        std::uint64_t size = std::min<std::uint64_t>(most, page);
-        for (std::size_t wanted = 0; wanted < most; size = std::min(2 * size, page)) {
+        std::uint64_t size = std::min<std::uint64_t>(most, keys_in_page);
+        for (std::size_t wanted = 0; wanted < most; size = std::min(2 * size, keys_in_page)) {
             Txn txn;
             txn.get({.keys = {remote_.keys().meta()}});
             txn.get({.keys = range, .limit = size, .changed_since = changed_since});
@@ -184,7 +184,7 @@ Result<EventPass> pass_after(const EventCursor& cursor, const Pages::StoreSeen& 
     auto name = name_of_word((*words)[4]);
     if (!store_id || !after || !through || !seq || !name) return std::unexpected(invalid_cursor());
     if (*store_id != store.store_id || *through > store.revision) return EventPass{0, store.revision};
-    return EventPass{*after, *through, std::move(*name), static_cast<std::uint64_t>(*seq)};
+    return EventPass{*after, *through, std::move(name), static_cast<std::uint64_t>(*seq)};
 }
 
 /// Adds the events of one lock that belong to `pass` and come after `pass.seq`, as far as there is room.
@@ -219,7 +219,7 @@ Result<void> add_events(Pages& pages, const Keys& keys, const kernel::Record& re
 
 Result<LockStatus> inspect(Remote& remote, const LockName& name, base::CallBudget& budget) {
     // The whole queue, as far as one page goes: people look at the number of waiters.
-    const std::vector<Wanted> wanted{{.name = name, .depth = page}};
+    const std::vector<Wanted> wanted{{.name = name, .depth = keys_in_page}};
     BatchView view(remote.keys(), wanted);
     auto moment = remote.look(view, budget, Remote::Order::may_be_stale);
     if (!moment) return std::unexpected(moment.error());

@@ -48,7 +48,7 @@ using RowVisitor = std::function<Result<void>(const SourceRow&)>;
 class Source {
 public:
     /// Lists the files and reads which columns they name.
-    [[nodiscard]] static Result<Source> open(const std::string& folder, const std::vector<TableSpec>& tables);
+    [[nodiscard]] static Result<Source> open(const std::string& path, const std::vector<TableSpec>& specs);
 
     [[nodiscard]] const std::vector<TableSource>& tables() const { return tables_; }
 

@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& names, std::string_view betwe
 }
 
 std::string stage_name(SqlDialect dialect, std::size_t number) {
-    const std::string name = fmt::format("holdfast_data_{}", number);
+    std::string name = fmt::format("holdfast_data_{}", number);
     switch (dialect) {
         case SqlDialect::sqlite: return "temp." + name;
         case SqlDialect::postgres: return "pg_temp." + name;

@@ -73,9 +73,8 @@ void Body::find_kind(const Token& token, const Lexer& behind) {
         kind_ = Kind::trigger_of_sqlite;
     else if (mysql && token.is_any({"FUNCTION", "PROCEDURE", "TRIGGER", "EVENT"}))
         kind_ = Kind::compound;
-    else if (token.is_any({"TABLE", "INDEX", "VIEW", "UNIQUE", "DATABASE", "SCHEMA", "USER", "ROLE", "SEQUENCE"}))
-        kind_ = Kind::plain;
-    else if (words_ > 16)  // CREATE OR REPLACE DEFINER = `name`@`host` AGGREGATE, and room to spare.
+    else if (token.is_any({"TABLE", "INDEX", "VIEW", "UNIQUE", "DATABASE", "SCHEMA", "USER", "ROLE", "SEQUENCE"}) ||
+             words_ > 16)  // CREATE OR REPLACE DEFINER = `name`@`host` AGGREGATE, and room to spare.
         kind_ = Kind::plain;
 }
 

@@ -13,7 +13,7 @@ public:
     [[nodiscard]] bool is_open() const { return depth_ > 0 || parentheses_ > 0; }
     /// The same at the end of the script, where the last `;` may be left out.
     [[nodiscard]] bool is_open_at_end() const {
-        return is_open() && !(kind_ == Kind::trigger_of_sqlite && ends_trigger_);
+        return is_open() && (kind_ != Kind::trigger_of_sqlite || !ends_trigger_);
     }
 
 private:

@@ -25,10 +25,10 @@ struct Token {
     std::size_t at = 0;
     std::string_view text{};
 
-    /// Whether it is the word `upper`, in whatever case. A name in quotes is no word.
-    [[nodiscard]] bool is(std::string_view upper) const;
+    /// Whether it is `word`, which is in capitals, in whatever case. A name in quotes is no word.
+    [[nodiscard]] bool is(std::string_view word) const;
     /// Whether it is one of these words.
-    [[nodiscard]] bool is_any(std::initializer_list<std::string_view> upper) const;
+    [[nodiscard]] bool is_any(std::initializer_list<std::string_view> words) const;
     [[nodiscard]] bool is(char symbol) const { return kind == Kind::symbol && text.front() == symbol; }
     [[nodiscard]] std::size_t behind() const { return at + text.size(); }
 };

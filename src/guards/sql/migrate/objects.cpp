@@ -14,7 +14,7 @@ const ObjectName run_mark{"run", ""};
 constexpr std::string_view open = "open";
 constexpr std::string_view complete = "complete";
 /// In the place of a fingerprint: another program made it.
-constexpr std::string_view strange = "";
+constexpr std::string_view strange;
 
 // One row for each object: its kind, its name, and a text that changes with it.
 
