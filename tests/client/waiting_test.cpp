@@ -208,7 +208,6 @@ TEST_P(WaitingTest, TheObserverHearsOnceOfEachLeaseThatIsInTheWay) {
     std::vector<std::string> in_the_way;
     std::jthread waiter([&] {
         auto options = waiting();
-        options.ttl = lasting(200ms);  // So it asks often.
         options.observer = [&](const HoldEvent& event) {
             if (event.kind != blocked) return;
             const std::scoped_lock guard(mutex);
@@ -217,10 +216,8 @@ TEST_P(WaitingTest, TheObserverHearsOnceOfEachLeaseThatIsInTheWay) {
         EXPECT_THAT(hold(*store_, name_, options), Granted());
     });
     await_waiters(name_, 1);
-    const std::uint64_t asked = look(name_).seq;
-    // Each renewal is another state of the lock, and no other lease.
-    for (int i = 0; i < 3; ++i) must(store_->apply_one(renewal(bob), soon()));
-    EXPECT_GE(look(name_).seq, asked + 3);
+    // Another state of the lock, and no other lease.
+    must(store_->apply_one(renewal(bob), soon()));
     must(store_->apply_one(Transfer{name_, bob.as, carol.holder, carol.as, ""}, soon()));
     const Deadline end = Deadline::in(host_clock(), 60s);
     const auto heard = [&] {

@@ -4,13 +4,26 @@
 #include "support/time_limit.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
 
 namespace holdfast::tests {
 
 [[nodiscard]] inline std::ptrdiff_t threads_of_this_process() {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+/// Those that the library has started: they have names. One that was joined is there for another moment.
+[[nodiscard]] inline std::ptrdiff_t threads_of_the_library() {
+    std::ptrdiff_t count = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::string name;
+        std::getline(std::ifstream(task.path() / "comm"), name);
+        if (name.starts_with("holdfast-")) ++count;
+    }
+    return count;
 }
 
 /// Waits until `holds`. False if that takes too long.
