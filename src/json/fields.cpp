@@ -10,16 +10,19 @@
 namespace holdfast::json {
 namespace {
 
-const Node* member_of(const Node::Object* object, std::string_view key) {
+/// Null if it is not there.
+const Member* member_of(const Node::Object* object, std::string_view key) {
     if (object == nullptr) return nullptr;
     const auto found = std::ranges::find(*object, key, &Member::key);
-    return found == object->end() ? nullptr : &found->node;
+    return found == object->end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 Fields::Fields(const Node& node, std::string where) : object_(node.object()), where_(std::move(where)) {
-    if (object_ == nullptr)
+    if (object_ != nullptr)
+        read_.resize(object_->size());
+    else
         error_ = Error{Errc::usage, (where_.empty() ? "the document" : where_) + " is not an object"};
 }
 
@@ -28,8 +31,8 @@ std::string Fields::path_of(std::string_view key) const {
 }
 
 bool Fields::has(std::string_view key) const {
-    const Node* node = member_of(object_, key);
-    return node != nullptr && !node->is_null();
+    const Member* member = member_of(object_, key);
+    return member != nullptr && !member->node.is_null();
 }
 
 void Fields::refuse(std::string_view key, std::string_view why) {
@@ -41,15 +44,17 @@ void Fields::refuse(std::string_view key, const Error& why) {
 }
 
 void Fields::refuse_others() {
-    if (object_ == nullptr) return;
-    for (const Member& member : *object_)
-        if (std::ranges::find(read_, member.key) == read_.end())
-            return refuse(printable(end_of(member.key, 80)), "is not a field of this request");
+    const auto other = std::ranges::find(read_, false);
+    if (other == read_.end()) return;
+    const Member& member = (*object_)[static_cast<std::size_t>(other - read_.begin())];
+    refuse(printable(end_of(member.key, 80)), "is not a field of this request");
 }
 
 const Node* Fields::find_if(std::string_view key) {
-    read_.emplace_back(key);
-    return has(key) ? member_of(object_, key) : nullptr;
+    const Member* member = member_of(object_, key);
+    if (member == nullptr) return nullptr;
+    read_[static_cast<std::size_t>(member - object_->data())] = true;
+    return member->node.is_null() ? nullptr : &member->node;
 }
 
 std::optional<std::string_view> Fields::text_if(std::string_view key) {

@@ -80,7 +80,7 @@ private:
 
     const Node::Object* object_ = nullptr;
     std::string where_;
-    std::vector<std::string> read_{};
+    std::vector<bool> read_{};  ///< Of each member, whether somebody has read it.
     std::optional<Error> error_{};
 };
 

@@ -20,12 +20,15 @@ struct Reading {
     Ttl usual;
     std::optional<milliseconds> wait{};
 
-    Credentials lease() const { return in.parsed<Credentials>("lease").value_or(Credentials::random()); }
-    Credentials lease_or_new(std::string_view key) const {
-        return in.parsed_if<Credentials>(key).value_or(Credentials::random());
-    }
+    Credentials lease() const { return or_new(in.parsed<Credentials>("lease")); }
+    Credentials lease_or_new(std::string_view key) const { return or_new(in.parsed_if<Credentials>(key)); }
     LockId lock_id() const { return in.parsed<LockId>("lock_id").value_or(LockId{}); }
     Holder holder(std::string_view key) const { return {in.text_or_empty(key), in.text_or_empty("user")}; }
+
+    /// Random numbers are asked of the system, so only where they are needed.
+    static Credentials or_new(const std::optional<Credentials>& given) {
+        return given ? *given : Credentials::random();
+    }
 };
 
 Request read_acquire(Reading& at) {
@@ -130,10 +133,11 @@ constexpr std::array operations{Operation{"acquire", read_acquire},
                                 Operation{"prune", read_prune},
                                 Operation{"repair", read_repair}};
 
-std::set<std::string, std::less<>> fields_given(const Node& node) {
-    std::set<std::string, std::less<>> given;
+std::vector<std::string> fields_given(const Node& node) {
+    std::vector<std::string> given;
+    given.reserve(node.object()->size());
     for (const Member& member : *node.object())
-        if (!member.node.is_null()) given.insert(member.key);
+        if (!member.node.is_null()) given.push_back(member.key);
     return given;
 }
 

@@ -4,9 +4,9 @@
 #include "json/parse.hpp"
 #include "json/value.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +32,11 @@ namespace holdfast::json {
 struct SentRequest {
     Request request;
     std::optional<std::chrono::milliseconds> wait{};  ///< How long to wait in the queue, or for an answer.
-    std::set<std::string, std::less<>> given{};       ///< The fields that the client named.
+    std::vector<std::string> given{};                 ///< The fields that the client named.
 
     /// A time that the client left out has the value that the reader was given, and may be set by a policy instead; a
     /// lease that it left out was made up, and has to be told to it.
-    [[nodiscard]] bool says(std::string_view field) const { return given.contains(field); }
+    [[nodiscard]] bool says(std::string_view field) const { return std::ranges::find(given, field) != given.end(); }
 };
 
 /// `{"op":…,"name":…,…}` with every field that has a value. Holds secrets.

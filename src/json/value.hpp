@@ -46,7 +46,7 @@ public:
     [[nodiscard]] Value done() const;
 
 private:
-    std::string fields_{};
+    std::string written_{};  ///< Without its end.
 };
 
 }  // namespace holdfast::json
