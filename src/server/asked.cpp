@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace holdfast::server {
 namespace {
@@ -19,7 +20,7 @@ using std::chrono::milliseconds;
 /// Puts the policies' terms in the place of what the client left out.
 struct Terms {
     const Services& services;
-    const json::SentRequest& sent;
+    const json::SentRequest& sent;  ///< Without its request.
     Asked& asked;
 
     Result<void> operator()(Acquire& r) const {
@@ -81,9 +82,9 @@ const Credentials* granted_to(const Request& request) {
 
 }  // namespace
 
-Result<Asked> allow(const Services& services, const Exchange& exchange, const json::SentRequest& sent) {
+Result<Asked> allow(const Services& services, const Exchange& exchange, json::SentRequest sent) {
     if (auto allowed = permit(exchange.who, sent.request); !allowed) return std::unexpected(allowed.error());
-    Asked asked{.request = sent.request};
+    Asked asked{.request = std::move(sent.request)};
     if (auto agreed = std::visit(Terms{services, sent, asked}, asked.request); !agreed)
         return std::unexpected(agreed.error());
     access::sign(exchange.who, asked.request);

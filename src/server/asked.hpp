@@ -25,7 +25,7 @@ struct Asked {
 };
 
 /// Refused with `denied`, `usage`, `name_invalid` or `config`, and then nothing reaches the store.
-[[nodiscard]] Result<Asked> allow(const Services& services, const Exchange& exchange, const json::SentRequest& sent);
+[[nodiscard]] Result<Asked> allow(const Services& services, const Exchange& exchange, json::SentRequest sent);
 
 /// When the store has to have answered: by the header Holdfast-Before, at the latest after the daemon's patience.
 /// Refused with `store_unavailable` if that time is over, so that a request which comes late does no harm.

@@ -61,8 +61,7 @@ std::shared_ptr<Batcher::Batch> Batcher::take_batch() {
             late.push_back(std::move(*call));
         } else {
             batch->deadline.at = std::min(batch->deadline.at, call->deadline.at);
-            // A copy: what was refused for the sake of another call is sent again.
-            std::ranges::copy(call->requests, std::back_inserter(batch->requests));
+            std::ranges::move(call->requests, std::back_inserter(batch->requests));
             batch->calls.push_back(std::move(*call));
         }
         call = calls_.erase(call);
@@ -133,6 +132,8 @@ void Batcher::deliver(Batch& batch, Result<std::vector<Reply>>& replies, const s
         } else if (replies.error().code == Errc::store_unavailable && batch.deadline.at < call.deadline.at &&
                    batch.deadline.passed(store_.clock())) {
             // Nothing was changed, and only another call of the batch was in such a hurry.
+            const auto begin = batch.requests.begin() + first;
+            std::move(begin, begin + static_cast<std::ptrdiff_t>(call.requests.size()), call.requests.begin());
             waiting_ += call.requests.size();
             calls_.push_front(std::move(call));
         } else {

@@ -51,7 +51,7 @@ public:
 
 private:
     struct Call {
-        std::vector<Request> requests{};
+        std::vector<Request> requests{};  ///< Moved to their batch while that is under way.
         Deadline deadline{};
         Done done;
     };

@@ -27,8 +27,6 @@ constexpr std::size_t most_pipelined = std::size_t{64} << 10;
 constexpr milliseconds time_to_take_a_refusal{1'000};
 constexpr auto never = steady_clock::time_point::max();
 
-using Text = std::shared_ptr<const std::string>;
-
 /// What can never become a head is not waited for: an empty line, a line end without CR, a zero byte.
 bool cannot_begin_a_head(std::string_view text) {
     if (text.starts_with("\r\n") || text.find('\0') != std::string_view::npos) return true;
@@ -66,10 +64,12 @@ public:
         advance();
     }
 
-    void push(Text text) override {
-        if (is_broken_ || text->empty()) return;
-        unsent_ += text->size();
-        output_.push_back(std::move(text));
+    void push(std::initializer_list<Text> texts) override {
+        if (is_broken_) return;
+        for (const Text& text : texts) {
+            unsent_ += text->size();
+            if (!text->empty()) output_.push_back(text);
+        }
         write_more();
     }
     void completed(int status) override {
@@ -90,6 +90,9 @@ private:
     [[nodiscard]] Step step();
     [[nodiscard]] Step take_head();
     [[nodiscard]] Step take_body();
+    [[nodiscard]] Step take_chunks();
+    [[nodiscard]] Step await_more();
+    [[nodiscard]] Step hand_over(std::string body);
     [[nodiscard]] Step await_answer();
     [[nodiscard]] Step linger();
     void begin_linger();
@@ -129,7 +132,8 @@ private:
     bool has_changed_ = false;
     bool has_continued_ = false;
     bool is_idle_ = true;  ///< Between two requests.
-    std::optional<http::request_parser<http::string_body>> parser_{};
+    std::size_t body_size_ = 0;
+    std::optional<http::request_parser<http::string_body>> parser_{};  ///< Of a body that comes in chunks.
 };
 
 void HttpConnection::allow(steady_clock::time_point& deadline_of, milliseconds time) {
@@ -251,34 +255,56 @@ HttpConnection::Step HttpConnection::take_head() {
     current_->request.peer = peer_;
     current_->request.is_tls = host_.is_tls;
     has_continued_ = !head->expects_continue;
-    // It reads the head once more, for where the body ends.
+    if (head->length > host_.limits.body) return refuse("the body is too long", 413);
+    state_ = State::body;
+    if (!head->is_chunked) {
+        input_.erase(0, end + 4);
+        body_size_ = static_cast<std::size_t>(head->length);
+        return Step::goes_on;
+    }
+    // It reads the head once more.
     parser_.emplace();
     parser_->eager(true);
     parser_->body_limit(host_.limits.body);
     parser_->header_limit(static_cast<std::uint32_t>(host_.limits.header + 16));
-    state_ = State::body;
     return Step::goes_on;
 }
 
 HttpConnection::Step HttpConnection::take_body() {
+    if (parser_) return take_chunks();
+    if (input_.size() < body_size_) return await_more();
+    std::string body = input_.substr(0, body_size_);
+    input_.erase(0, body_size_);
+    return hand_over(std::move(body));
+}
+
+HttpConnection::Step HttpConnection::take_chunks() {
     boost::system::error_code error;
     while (!error && !input_.empty() && !parser_->is_done()) input_.erase(0, parser_->put(asio::buffer(input_), error));
     if (error && error != http::error::need_more) {
         const bool is_long = error == http::error::body_limit;
         return refuse(is_long ? "the body is too long" : "the request cannot be read", is_long ? 413 : 400);
     }
-    if (!parser_->is_done()) {
-        if (is_at_end_) {
-            begin_linger();
-            return Step::goes_on;
-        }
-        if (!std::exchange(has_continued_, true))
-            push(std::make_shared<const std::string>("HTTP/1.1 100 Continue\r\n\r\n"));
-        start_read();
-        return Step::waits;
-    }
-    current_->request.body = std::move(parser_->get().body());
+    if (!parser_->is_done()) return await_more();
+    std::string body = std::move(parser_->get().body());
     parser_.reset();
+    return hand_over(std::move(body));
+}
+
+/// The body is not complete.
+HttpConnection::Step HttpConnection::await_more() {
+    if (is_at_end_) {
+        begin_linger();
+        return Step::goes_on;
+    }
+    if (!std::exchange(has_continued_, true))
+        push({std::make_shared<const std::string>("HTTP/1.1 100 Continue\r\n\r\n")});
+    start_read();
+    return Step::waits;
+}
+
+HttpConnection::Step HttpConnection::hand_over(std::string body) {
+    current_->request.body = std::move(body);
     may_read_ = never;
     state_ = State::answer;
     const auto exchange = current_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 
 namespace holdfast::server {
 namespace {
@@ -85,6 +86,7 @@ Result<void> read_framing(Head& head) {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     if (length && (length->empty() || length->size() > 15 || !std::ranges::all_of(*length, is_digit)))
         return bad("Content-Length is no number");
+    if (length) std::from_chars(length->data(), length->data() + length->size(), head.length);
     if (encoding && (lower(*encoding) != "chunked" || head.is_http10)) return bad("the transfer encoding is not known");
     head.is_chunked = encoding.has_value();
     if (const auto connection = request.header("connection")) {

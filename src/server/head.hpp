@@ -3,6 +3,7 @@
 #include "server/http.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace holdfast::server {
@@ -13,6 +14,7 @@ struct Head {
     bool is_http10 = false;
     bool keeps_alive = true;
     bool is_chunked = false;
+    std::uint64_t length = 0;  ///< Of the body, unless it comes in chunks.
     bool expects_continue = false;
 };
 

@@ -2,21 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace holdfast::server {
+namespace {
+
+/// So many bytes hold the head of an answer, so that its body follows without a copy of both.
+constexpr std::size_t most_of_heads = 256;
+
+}  // namespace
 
 std::string HttpExchange::head_of(const HttpReply& reply, std::optional<std::size_t> length) const {
     const auto connection = connection_.lock();
-    std::string head = fmt::format("HTTP/1.1 {} {}\r\n", reply.status, reason_of(reply.status));
-    if (!reply.content_type.empty()) head += "Content-Type: " + reply.content_type + "\r\n";
-    if (reply.status != 204 && length) head += fmt::format("Content-Length: {}\r\n", *length);
+    std::string head;
+    head.reserve(most_of_heads + length.value_or(0));
+    const auto out = std::back_inserter(head);
+    fmt::format_to(out, "HTTP/1.1 {} {}\r\n", reply.status, reason_of(reply.status));
+    if (!reply.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", reply.content_type);
+    if (reply.status != 204 && length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
     if (!length && !is_http10) head += "Transfer-Encoding: chunked\r\n";
-    if (connection) head += fmt::format("Holdfast-Time: {}\r\n", connection->wall().time_since_epoch().count());
-    for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";
+    if (connection) fmt::format_to(out, "Holdfast-Time: {}\r\n", connection->wall().time_since_epoch().count());
+    for (const auto& [name, value] : reply.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
     if (!keeps_alive)
         head += "Connection: close\r\n";
     else if (is_http10)
         head += "Connection: keep-alive\r\n";
-    return head + "\r\n";
+    head += "\r\n";
+    return head;
 }
 
 void HttpExchange::reply(HttpReply reply) {
@@ -27,7 +39,7 @@ void HttpExchange::reply(HttpReply reply) {
     if (connection->is_stopping()) keeps_alive = false;
     std::string text = head_of(reply, reply.body.size());
     if (request.method != "HEAD" && reply.status != 204) text += reply.body;
-    connection->push(std::make_shared<const std::string>(std::move(text)));
+    connection->push({std::make_shared<const std::string>(std::move(text))});
     connection->completed(reply.status);
 }
 
@@ -36,17 +48,16 @@ void HttpExchange::begin_stream(HttpReply head) {
     if (!connection || state != State::waits) return;
     state = State::streams;
     keeps_alive = false;
-    connection->push(std::make_shared<const std::string>(head_of(head, std::nullopt)));
+    connection->push({std::make_shared<const std::string>(head_of(head, std::nullopt))});
 }
 
 void HttpExchange::write(std::shared_ptr<const std::string> text) {
     const auto connection = connection_.lock();
     if (!connection || state != State::streams || text->empty()) return;
-    if (is_http10) return connection->push(std::move(text));
+    if (is_http10) return connection->push({std::move(text)});
     static const auto end = std::make_shared<const std::string>("\r\n");
-    connection->push(std::make_shared<const std::string>(fmt::format("{:x}\r\n", text->size())));
-    connection->push(std::move(text));
-    connection->push(end);
+    auto size = std::make_shared<const std::string>(fmt::format("{:x}\r\n", text->size()));
+    connection->push({std::move(size), std::move(text), end});
 }
 
 std::size_t HttpExchange::unsent() const {
@@ -60,7 +71,7 @@ void HttpExchange::end_stream() {
     state = State::is_complete;
     const auto gone = std::exchange(gone_, nullptr);
     forget_callbacks();
-    if (!is_http10) connection->push(std::make_shared<const std::string>("0\r\n\r\n"));
+    if (!is_http10) connection->push({std::make_shared<const std::string>("0\r\n\r\n")});
     connection->completed(200);
     // For whoever feeds the stream: it is over, whoever ended it.
     if (gone) gone();

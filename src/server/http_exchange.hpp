@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +17,9 @@ namespace holdfast::server {
 class Outlet {
 public:
     virtual ~Outlet() = default;
-    virtual void push(std::shared_ptr<const std::string> text) = 0;
+    using Text = std::shared_ptr<const std::string>;
+    /// Sends all of them together, where the client takes so much at once.
+    virtual void push(std::initializer_list<Text> texts) = 0;
     /// The answer is complete.
     virtual void completed(int status) = 0;
     [[nodiscard]] virtual std::size_t unsent() const = 0;

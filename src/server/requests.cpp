@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <utility>
 
 namespace holdfast::server {
 namespace {
@@ -62,8 +63,9 @@ void send(Services& services, const ExchangePtr& exchange, std::vector<Asked> as
 }
 
 HttpReply answer_one(const std::vector<Asked>& asked, const Applied& applied) {
-    const Reply reply = applied.replies ? applied.replies->front() : std::unexpected(applied.replies.error());
-    return answer_to(asked.front().request, reply, *applied.store);
+    if (!applied.replies)
+        return answer_to(asked.front().request, std::unexpected(applied.replies.error()), *applied.store);
+    return answer_to(asked.front().request, applied.replies->front(), *applied.store);
 }
 
 HttpReply answer_batch(const std::vector<Asked>& asked, const Applied& applied) {
@@ -87,8 +89,9 @@ Result<std::vector<Asked>> read_all(const Services& services, const Exchange& ex
     auto sent = json::read_batch(*document, usual_ttl(), services.options.limits.batch);
     if (!sent) return std::unexpected(sent.error());
     std::vector<Asked> asked;
-    for (const json::SentRequest& each : *sent) {
-        auto one = allow(services, exchange, each);
+    asked.reserve(sent->size());
+    for (json::SentRequest& each : *sent) {
+        auto one = allow(services, exchange, std::move(each));
         if (!one) return std::unexpected(one.error());
         if (one->wait > std::chrono::milliseconds{0})
             return fail(Errc::usage, "wait_ms: only a request of its own can wait");
@@ -102,7 +105,7 @@ Result<Asked> read_one(const Services& services, const Exchange& exchange) {
     if (!document) return std::unexpected(document.error());
     auto sent = json::read_request(*document, op_of(exchange.request.path), usual_ttl());
     if (!sent) return std::unexpected(sent.error());
-    return allow(services, exchange, *sent);
+    return allow(services, exchange, std::move(*sent));
 }
 
 }  // namespace

@@ -24,7 +24,9 @@ void append_escaped(std::string& out, std::string_view text) {
 std::string written(Metrics::Labels labels) {
     std::string out;
     for (const auto& [name, value] : labels) {
-        out += fmt::format("{}{}=\"", out.empty() ? "" : ",", name);
+        if (!out.empty()) out += ',';
+        out += name;
+        out += "=\"";
         append_escaped(out, value);
         out += '"';
     }
