@@ -128,6 +128,7 @@ void EventStream::join(std::uint64_t feed_was_at) {
     state_ = State::is_live;
     reader_.reset();
     joined_at_look_ = feed_.look_number();
+    taken_ = feed_.newest();
     for (const auto& page : *pages) {
         for (const FeedEvent& event : page->events) send(event);
         cursor_ = page->cursor;
@@ -136,7 +137,9 @@ void EventStream::join(std::uint64_t feed_was_at) {
 }
 
 void EventStream::take(const FeedPage& page) {
-    if (state_ != State::is_live) return;
+    // One that has joined while others were given the page has it already.
+    if (state_ != State::is_live || page.number <= taken_) return;
+    taken_ = page.number;
     for (const FeedEvent& event : page.events) send(event);
     cursor_ = page.cursor;
     // The feed has read everything that this stream read for itself.

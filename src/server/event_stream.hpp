@@ -67,7 +67,8 @@ private:
     /// The newest event of each lock that was sent, as long as the feed can bring it again.
     std::map<LockName, Last> sent_{};
     std::uint64_t joined_at_look_ = 0;
-    EventCursor cursor_{};  ///< Everything before it was sent, or is not for this client.
+    std::uint64_t taken_ = 0;  ///< The number of the newest page of the feed that it has.
+    EventCursor cursor_{};     ///< Everything before it was sent, or is not for this client.
     Loop::Timer beat_{};
     Loop::Timer retry_{};
 };

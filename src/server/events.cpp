@@ -18,6 +18,7 @@ constexpr milliseconds poll_interval{200};
 constexpr milliseconds pause_under_load{10};
 constexpr milliseconds pause_after_failure{1'000};
 constexpr std::size_t most_remembered = 20'000;
+constexpr std::size_t streams_at_once = 32;
 
 }  // namespace
 
@@ -117,18 +118,20 @@ void EventFeed::check_rights() {
 }
 
 void EventFeed::looked(Result<FeedPage> page) {
-    is_looking_ = false;
     check_rights();
     if (streams_.empty()) {
         // Who comes next begins at the end of what there is then.
+        is_looking_ = false;
         reader_.reset();
         pages_.clear();
         remembered_ = 0;
         return;
     }
-    if (!page) return plan(pause_after_failure);
+    if (!page) {
+        is_looking_ = false;
+        return plan(pause_after_failure);
+    }
     page->number = ++last_number_;
-    const bool is_at_end = page->is_at_end;
     for (const FeedEvent& each : page->events) services_.observer.happened(each.event);
     const auto shared = std::make_shared<const FeedPage>(std::move(*page));
     pages_.push_back(shared);
@@ -137,14 +140,26 @@ void EventFeed::looked(Result<FeedPage> page) {
         remembered_ -= pages_.front()->events.size();
         pages_.pop_front();
     }
-    const auto all = streams_;
-    for (const auto& stream : all) {
-        stream->feed_is_ready();
-        stream->take(*shared);
+    delivery_began_ = std::chrono::steady_clock::now();
+    deliver(shared, {streams_.begin(), streams_.end()}, 0);
+}
+
+void EventFeed::deliver(const std::shared_ptr<const FeedPage>& page, std::vector<std::shared_ptr<EventStream>> to,
+                        std::size_t first) {
+    const std::size_t end = std::min(first + streams_at_once, to.size());
+    for (std::size_t i = first; i < end; ++i) {
+        to[i]->feed_is_ready();
+        to[i]->take(*page);
     }
-    if (!is_at_end) return look();
+    if (end < to.size())
+        return services_.loop.post(
+            [this, page, to = std::move(to), end]() mutable { deliver(page, std::move(to), end); });
+    is_looking_ = false;
+    if (!page->is_at_end) return look();
     is_soon_ = look_again_;
-    plan(is_soon_ ? pause_under_load : poll_interval);
+    // However many streams there are, they have half of the loop's time at most.
+    const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - delivery_began_);
+    plan(is_soon_ ? std::max(pause_under_load, took) : poll_interval);
 }
 
 void EventFeed::plan(milliseconds time) {

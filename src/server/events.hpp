@@ -4,6 +4,8 @@
 #include "server/exchange.hpp"
 #include "server/services.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <set>
@@ -56,6 +58,9 @@ public:
 private:
     void look();
     void looked(Result<FeedPage> page);
+    /// Gives `page` to the streams of `to` from `first` on, a few at a time: requests are answered in between.
+    void deliver(const std::shared_ptr<const FeedPage>& page, std::vector<std::shared_ptr<EventStream>> to,
+                 std::size_t first);
     void plan(std::chrono::milliseconds time);
     /// A token that was revoked ends the streams of its owner, before they are sent anything more.
     void check_rights();
@@ -71,6 +76,7 @@ private:
     bool is_looking_ = false;
     bool look_again_ = false;
     bool is_soon_ = false;  ///< The next look is a moment away.
+    std::chrono::steady_clock::time_point delivery_began_{};
     Loop::Timer timer_{};
 };
 
