@@ -5,8 +5,8 @@
 namespace holdfast::client {
 namespace {
 
-/// Locks that are read at once.
-constexpr std::size_t locks_per_page = 500;
+/// Locks that are read at once: others wait for it in a store that does one thing at a time.
+constexpr std::size_t locks_per_page = 100;
 /// In one batch: how long others may have to wait for it.
 constexpr std::size_t most_expired_at_once = 50;
 constexpr std::chrono::seconds sweep_patience{30};

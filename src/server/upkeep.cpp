@@ -12,7 +12,7 @@ namespace {
 using Timer = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// A sweep, or a page of pruning, may take one part in so many of the time.
+/// A page of a sweep, or of pruning, may take one part in so many of the time.
 constexpr int share = 10;
 constexpr std::chrono::seconds patience{30};
 constexpr milliseconds shortest_pause{5};
@@ -58,7 +58,7 @@ Upkeep::~Upkeep() {
     pruner_.request_stop();
 }
 
-void Upkeep::pause(milliseconds time, const std::stop_token& stop) {
+void Upkeep::pause(std::chrono::microseconds time, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     stopped_.wait_for(lock, stop, time, [] { return false; });
 }
@@ -68,14 +68,20 @@ void Upkeep::sweep_until(const std::stop_token& stop) {
     FollowedEvents events;
     bool was_well = true;
     while (!stop.stop_requested()) {
-        const auto began = Timer::now();
+        auto began = Timer::now();
+        std::chrono::microseconds busy{0};
         metrics_.look_begins();
-        const auto swept = sweeper.sweep(
-            stop, [&](std::span<const LockStatus> locks) { metrics_.looked_at(locks, store_.clock().wall()); });
+        const auto swept = sweeper.sweep(stop, [&](std::span<const LockStatus> locks) {
+            metrics_.looked_at(locks, store_.clock().wall());
+            const auto took = since(began);
+            busy += took;
+            pause(took * share, stop);
+            began = Timer::now();
+        });
         const auto read = swept ? events.read(store_, metrics_, stop) : std::unexpected(swept.error());
         if (swept) metrics_.ended(swept->ended);
         if (read) {
-            metrics_.look_ends(store_.info(), since(began));
+            metrics_.look_ends(store_.info(), busy + since(began));
         } else {
             metrics_.look_failed(read.error());
         }
@@ -84,8 +90,8 @@ void Upkeep::sweep_until(const std::stop_token& stop) {
             log_.write(read ? "store_reached" : "store_failed",
                        {{"error", read ? json::Value() : json::Value::text(read.error().message)}});
         was_well = read.has_value();
-        pause(std::max({options_.sweep_every, shortest_pause,
-                        std::chrono::duration_cast<milliseconds>(since(began)) * share}),
+        pause(std::max({std::chrono::microseconds(options_.sweep_every), std::chrono::microseconds(shortest_pause),
+                        since(began) * share}),
               stop);
     }
 }
@@ -98,7 +104,7 @@ void Upkeep::prune_once(const std::stop_token& stop) {
     PruneOptions how{.keep = options_.keep, .actor = options_.actor, .reason = "retention", .stop = stop};
     auto began = Timer::now();
     how.on_progress = [&](const Pruned&) {
-        pause(std::chrono::duration_cast<milliseconds>(since(began)) * share, stop);
+        pause(since(began) * share, stop);
         began = Timer::now();
     };
     const auto pruned = prune(store_, how);

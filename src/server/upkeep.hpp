@@ -40,7 +40,7 @@ private:
     void prune_until(const std::stop_token& stop);
     void prune_once(const std::stop_token& stop);
     /// Less than the whole time if `stop` is requested.
-    void pause(std::chrono::milliseconds time, const std::stop_token& stop);
+    void pause(std::chrono::microseconds time, const std::stop_token& stop);
 
     Store& store_;
     DaemonMetrics& metrics_;
