@@ -25,6 +25,7 @@ constexpr std::size_t batch_threads = 4;
 constexpr std::size_t reader_threads = 4;
 constexpr std::size_t most_waiting_reads = 1'000;
 constexpr std::chrono::milliseconds look_for_the_end{20};
+constexpr std::chrono::milliseconds look_at_tokens{1'000};
 
 /// A connection is a descriptor, and the usual limit is a thousand.
 void raise_descriptor_limit() {
@@ -112,6 +113,7 @@ public:
                       {.sweep_every = options_.sweep_every,
                        .keep = options_.keep,
                        .actor = "holdfast serve on " + Holder::this_process().display()});
+        if (authorizer_->demands_proof()) watch_token_file();
         const std::stop_callback stopper(options_.stop, [this] { loop_->post([this] { stop(); }); });
         context_.run();
         log_.write("stopped");
@@ -128,6 +130,16 @@ private:
                                {"duration_us", json::Value::number(std::int64_t{time.count()})},
                                {"user", json::Value::text_or_null(exchange.who.user)},
                                {"peer", json::Value::text(exchange.request.peer)}});
+    }
+
+    /// Says once that nobody is let in, and once that it is over.
+    void watch_token_file() {
+        const auto problem = authorizer_->door().problem();
+        if (problem.has_value() != is_token_file_broken_)
+            log_.write(problem ? "token_file_failed" : "token_file_read",
+                       {{"error", problem ? json::Value::text(problem->message) : json::Value()}});
+        is_token_file_broken_ = problem.has_value();
+        token_look_ = loop_->after(look_at_tokens, [this] { watch_token_file(); });
     }
 
     /// Nothing new is taken; what is under way has the grace to end.
@@ -168,6 +180,8 @@ private:
     Listener listener_;
     Loop::Timer grace_{};
     Loop::Timer poll_{};
+    Loop::Timer token_look_{};
+    bool is_token_file_broken_ = false;
 };
 
 }  // namespace

@@ -385,9 +385,14 @@ TEST(TokenFileOfADaemon, ThatBecomesDamagedLetsNobodyInUntilItIsRepaired) {
     EXPECT_EQ(guarded.get(token, "/v1/locks").status, 401);
     EXPECT_EQ(guarded.get("", "/readyz").status, 503);
     EXPECT_EQ(guarded.get("", "/healthz").status, 200);
+    const auto logs = [&](std::string_view event) {
+        return cli_test::eventually([&] { return guarded.daemon.log().contains(event); });
+    };
+    EXPECT_TRUE(logs(R"("event":"token_file_failed")")) << guarded.daemon.log();
     ASSERT_EQ(chmod(guarded.path.c_str(), 0600), 0);
     EXPECT_EQ(guarded.get(token, "/v1/locks").status, 200);
     EXPECT_EQ(guarded.get("", "/readyz").status, 200);
+    EXPECT_TRUE(logs(R"("event":"token_file_read")")) << guarded.daemon.log();
 }
 
 TEST(TokenFileOfADaemon, IsNeededAndMustBeSoundAtTheStart) {
