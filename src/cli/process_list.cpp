@@ -11,15 +11,18 @@ constexpr char instead = 'x';
 
 void overwrite(std::span<char> secret) { std::ranges::fill(secret, instead); }
 
-/// `scheme://user:password@host`, also behind `--store=`.
+/// `scheme://user:password@host`, also behind `--store=`; a daemon's token may stand there without a colon.
 void hide_password(std::span<char> argument) {
     const std::string_view text(argument.data(), argument.size());
     const auto begin = text.find("://");
     if (begin == std::string_view::npos) return;
     // The last @: one that should have been escaped belongs to the password.
     const auto at = text.rfind('@');
-    const auto colon = text.find(':', begin + 3);
-    if (at != std::string_view::npos && colon < at) overwrite(argument.subspan(colon + 1, at - colon - 1));
+    if (at == std::string_view::npos || at < begin + 3) return;
+    const std::string_view scheme = text.substr(0, begin);
+    const bool is_daemon = scheme.ends_with("http") || scheme.ends_with("https");
+    const auto secret = is_daemon ? begin + 3 : text.find(':', begin + 3) + 1;
+    if (secret != 0 && secret < at) overwrite(argument.subspan(secret, at - secret));
 }
 
 /// `?password=…`, and parameters whose names end like that.
