@@ -38,6 +38,10 @@ constexpr Option max_queue{{"max-queue", Takes::one, "10000", "", From::anywhere
                            '\0',
                            "N",
                            "Requests that may wait for the store."};
+constexpr Option max_batch{{"max-batch", Takes::one, "1000", "", From::anywhere, section},
+                           '\0',
+                           "N",
+                           "Requests in one call of /v1/batch, and in one of the store."};
 constexpr Option max_body{
     {"max-body", Takes::one, "1048576", "", From::anywhere, section}, '\0', "BYTES", "The longest body of a request."};
 constexpr Option max_header{{"max-header", Takes::one, "16384", "", From::anywhere, section},
@@ -56,6 +60,10 @@ constexpr Option idle_timeout{{"idle-timeout", Takes::one, "75s", "", From::anyw
                               '\0',
                               "D",
                               "How long a connection without a request is kept."};
+constexpr Option write_timeout{{"write-timeout", Takes::one, "30s", "", From::anywhere, section},
+                               '\0',
+                               "D",
+                               "A client that takes nothing of its answer for so long is cut."};
 constexpr Option stop_grace{{"stop-grace", Takes::one, "10s", "", From::anywhere, section},
                             '\0',
                             "D",
@@ -83,9 +91,10 @@ constexpr Option metrics_without{{"metrics-without", Takes::many, "", "", From::
                                  "PREFIX",
                                  "No figures of locks whose names begin so; may be repeated."};
 constexpr std::array serve_options{
-    opt::token_file, trust_header, trust_from, keep,         sweep_every,  metrics_locks, metrics_without,
-    listen,          host,         tls_cert,   tls_key,      port_file,    log_requests,  max_connections,
-    max_queue,       max_body,     max_header, read_timeout, idle_timeout, stop_grace,    max_stream_bytes};
+    opt::token_file, trust_header,    trust_from,   keep,       sweep_every,     metrics_locks,
+    metrics_without, listen,          host,         tls_cert,   tls_key,         port_file,
+    log_requests,    max_connections, max_queue,    max_batch,  max_body,        max_header,
+    read_timeout,    write_timeout,   idle_timeout, stop_grace, max_stream_bytes};
 
 constexpr std::uint64_t most = std::uint64_t{1} << 30;
 
@@ -131,10 +140,12 @@ Result<server::ServeOptions> options_of(const Context& context) {
     Reader read(settings);
     read.number(max_connections, options.limits.connections);
     read.number(max_queue, options.limits.queue);
+    read.number(max_batch, options.limits.batch);
     read.number(max_body, options.limits.body);
     read.number(max_header, options.limits.header);
     read.number(max_stream_bytes, options.limits.event_bytes);
     read.duration(read_timeout, options.limits.read_time);
+    read.duration(write_timeout, options.limits.write_time);
     read.duration(idle_timeout, options.limits.idle_time);
     read.duration(stop_grace, options.stop_grace);
     read.duration(keep, options.keep);
