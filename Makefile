@@ -39,7 +39,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign
+.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign openapi
 .PHONY: install deb deb-test clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
@@ -108,11 +108,16 @@ chain-campaign: ## Kill and stop the two processes of run, on sqlite or postgres
 	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(ROUNDS) / 8 }') HOLDFAST_SEED=$(SEED) \
 	  build/bin/chain_test --gtest_filter='*/$(if $(filter file,$(STORE)),sqlite,$(STORE))' --gtest_brief=1
 
-serve-campaign: ## Kill the daemon under load, on files and SQLite: ROUNDS=100 SEED=1
+serve-campaign: ## Kill the daemon under load, and hold an event up: ROUNDS=100 SECONDS=60 SEED=1
 	@scripts/install-packages.sh build test
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
-	@cmake --build build --target daemon_kill_test
+	@cmake --build build --target daemon_kill_test keeper
 	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(ROUNDS) / 4 }') build/bin/daemon_kill_test --gtest_filter='*Kill*'
+	@HOLDFAST_TEST_SCALE=$$(awk 'BEGIN { print $(SECONDS) / 3 }') build/bin/daemon_kill_test --gtest_filter='LateEvent.*'
+
+openapi: build ## Check the OpenAPI document with redocly and spectral, from npm
+	@scripts/npm-packages.sh tests/openapi
+	@tests/openapi/check.sh build/bin/holdfast
 
 election-campaign: ## Take the server away in the middle of elections: ROUNDS=50 SEED=1
 	@scripts/install-packages.sh build test

@@ -133,17 +133,24 @@ void work_under(Daemon& daemon, const std::vector<std::uint16_t>& ports,
     for (const auto& [name, seq] : there) EXPECT_EQ(seen[name], seq) << name;
 }
 
-class Kill : public testing::TestWithParam<std::string> {};
-
-TEST_P(Kill, NoLeaseAndNoEventIsLostAndNoLockIsGivenToTwo) {
-    Daemon daemon({}, GetParam());
+void kill_again_and_again(const std::string& store, int times) {
+    Daemon daemon({}, store);
     work_under(daemon, {daemon.port()}, [&](Inside& inside) {
-        for (int kill = 0; kill < tests::scaled(4); ++kill) {
+        for (int kill = 0; kill < times; ++kill) {
             await_grants(inside);
             daemon.kill_and_restart();
             EXPECT_TRUE(cli_test::eventually([&] { return daemon.get("/readyz").status == 200; }));
         }
     });
+}
+
+class Kill : public testing::TestWithParam<std::string> {};
+
+TEST_P(Kill, NoLeaseAndNoEventIsLostAndNoLockIsGivenToTwo) { kill_again_and_again(GetParam(), tests::scaled(4)); }
+
+TEST(KillBeforePostgres, NoLeaseAndNoEventIsLostAndNoLockIsGivenToTwo) {
+    const tests::ServerPlace place("postgres", tests::shared_server_port("postgres"));
+    kill_again_and_again(place.url(), tests::scaled(4));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, Kill, testing::ValuesIn(cli_test::stores()),
