@@ -22,28 +22,19 @@ using std::chrono::steady_clock;
 
 class Link {
 public:
-    Link(std::uint16_t port, int number, const Dialect& dialect)
-        : number_(number), dialect_(dialect), fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}, .sin_zero = {}};
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) give_up("cannot connect");
-        const int on = 1;
-        setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    Link(std::uint16_t port, int number, const Dialect& dialect) : number_(number), dialect_(dialect), socket_(port) {
         if (!dialect_.greeting.empty()) {
-            send_all(dialect_.greeting);
-            while (!take_answer()) receive();
+            socket_.send(dialect_.greeting);
+            while (!take_answer()) socket_.receive(received_);
         }
     }
-    Link(const Link&) = delete;
-    Link& operator=(const Link&) = delete;
-    ~Link() { close(fd_); }
 
-    [[nodiscard]] int fd() const { return fd_; }
-    void ask() { send_all(dialect_.request(number_, step_, gives_back_)); }
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+    void ask() { socket_.send(dialect_.request(number_, step_, gives_back_)); }
 
     /// The locks that were given back by what can be read now. Asks for the next while there is time.
     int go_on(bool may_take) {
-        receive();
+        socket_.receive(received_);
         if (!take_answer()) return 0;
         const int done = gives_back_ ? dialect_.locks_per_step : 0;
         if (gives_back_) ++step_;
@@ -64,19 +55,6 @@ public:
     [[nodiscard]] int step() const { return step_; }
 
 private:
-    void send_all(std::string_view text) const {
-        while (!text.empty()) {
-            const ssize_t sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
-            if (sent <= 0) give_up("a connection broke");
-            text.remove_prefix(static_cast<std::size_t>(sent));
-        }
-    }
-    void receive() {
-        std::array<char, 1 << 16> buffer{};
-        const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
-        if (got <= 0) give_up("a connection was closed");
-        received_.append(buffer.data(), static_cast<std::size_t>(got));
-    }
     bool take_answer() {
         const std::size_t size = dialect_.answer_size(received_);
         received_.erase(0, size);
@@ -85,14 +63,41 @@ private:
 
     const int number_;
     const Dialect& dialect_;
-    const int fd_;
+    const Socket socket_;
     std::string received_{};
     int step_ = 0;
     bool gives_back_ = false;
     bool is_over_ = false;
 };
 
-std::string post(std::string_view path, std::string_view body) {
+}  // namespace
+
+Socket::Socket(std::uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}, .sin_zero = {}};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) give_up("cannot connect");
+    const int on = 1;
+    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+Socket::~Socket() { close(fd_); }
+
+void Socket::send(std::string_view text) const {
+    while (!text.empty()) {
+        const ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+        if (sent <= 0) give_up("a connection broke");
+        text.remove_prefix(static_cast<std::size_t>(sent));
+    }
+}
+
+void Socket::receive(std::string& into) const {
+    std::array<char, 1 << 16> buffer{};
+    const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
+    if (got <= 0) give_up("a connection was closed");
+    into.append(buffer.data(), static_cast<std::size_t>(got));
+}
+
+std::string http_post(std::string_view path, std::string_view body) {
     return fmt::format(
         "POST {} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", path,
         body.size(), body);
@@ -113,8 +118,6 @@ std::size_t http_answer_size(std::string_view received) {
         give_up(std::string(received.substr(end + 4, 400)));
     return size;
 }
-
-}  // namespace
 
 double pairs_over_sockets(std::uint16_t port, int connections, const Dialect& dialect, std::chrono::milliseconds time) {
     std::vector<std::unique_ptr<Link>> links;
@@ -178,12 +181,12 @@ Dialect daemon_api(int locks_per_step) {
                 [=](int connection, int step, bool gives_back) {
                     const std::string_view op = gives_back ? "release" : "acquire";
                     if (locks_per_step == 1)
-                        return post(fmt::format("/v1/{}", op), "{" + one(connection, step, 0, gives_back));
+                        return http_post(fmt::format("/v1/{}", op), "{" + one(connection, step, 0, gives_back));
                     std::string body;
                     for (int lock = 0; lock < locks_per_step; ++lock)
                         body += fmt::format(R"({}{{"op":"{}",{})", lock == 0 ? "" : ",", op,
                                             one(connection, step, lock, gives_back));
-                    return post("/v1/batch", fmt::format(R"({{"requests":[{}]}})", body));
+                    return http_post("/v1/batch", fmt::format(R"({{"requests":[{}]}})", body));
                 },
             .answer_size = http_answer_size,
             .locks_per_step = locks_per_step};

@@ -8,6 +8,28 @@
 
 namespace holdfast::bench {
 
+/// A connection to a server on this host. What goes wrong ends the benchmark.
+class Socket {
+public:
+    explicit Socket(std::uint16_t port);
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
+    ~Socket();
+
+    [[nodiscard]] int fd() const { return fd_; }
+    void send(std::string_view text) const;
+    /// Adds what has come to `into`; waits for it.
+    void receive(std::string& into) const;
+
+private:
+    const int fd_;
+};
+
+/// A request to a daemon.
+[[nodiscard]] std::string http_post(std::string_view path, std::string_view body);
+/// The size of the first answer in `received`, 0 while it is not complete. Ends the benchmark if it is a refusal.
+[[nodiscard]] std::size_t http_answer_size(std::string_view received);
+
 /// What is said to a server, and how an answer is told from its beginning. The same load is put on a daemon and on what
 /// people would use instead, so that no client library makes a difference.
 struct Dialect {

@@ -39,6 +39,7 @@ constexpr std::array measures{
     Measure{"P8", measure_etcd_pairs},
     Measure{"P9", measure_handover},
     Measure{"P10", measure_growth},
+    Measure{"P11", measure_daemon_crowd},
     Measure{"P12", measure_snapshots},
     Measure{"P13", measure_migrations},
     Measure{"P13", measure_data},

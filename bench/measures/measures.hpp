@@ -45,6 +45,8 @@ inline constexpr std::chrono::milliseconds pair_round{1000};
 [[nodiscard]] std::vector<Line> measure_daemon_batches(const Site& site);
 [[nodiscard]] std::vector<Line> measure_daemon_on_postgres(const Site& site);
 [[nodiscard]] std::vector<Line> measure_daemon_on_mysql(const Site& site);
+/// P11: what many held locks, waiters and readers of events do to the others, and to the daemon's memory.
+[[nodiscard]] std::vector<Line> measure_daemon_crowd(const Site& site);
 /// P9: from one holder to the next, with eight waiters.
 [[nodiscard]] std::vector<Line> measure_handover(const Site& site);
 /// P10: what the size of a store does to what it costs.
