@@ -18,7 +18,7 @@ check_format() {
   fi
 }
 
-check_shell() { shellcheck .ci/run scripts/*.sh tests/install/*.sh tests/console/*.sh; }
+check_shell() { shellcheck .ci/run scripts/*.sh tests/install/*.sh tests/console/*.sh tests/openapi/*.sh; }
 
 # A planted bug that no longer fits into the code is one that nobody looks for.
 check_mutants() {

@@ -13,6 +13,13 @@ namespace {
 using json::Object;
 using json::Value;
 
+constexpr std::string_view description =
+    "Locks that run out, and whose tokens only rise, so that a resource can refuse a holder of before.";
+
+Value tag(std::string_view name, std::string_view meaning) {
+    return Object().set("name", Value::text(name)).set("description", Value::text(meaning)).done();
+}
+
 Value reference(std::string_view kind, std::string_view name) {
     return Object().set("$ref", Value::text("#/components/" + std::string(kind) + "/" + std::string(name))).done();
 }
@@ -100,11 +107,15 @@ std::string document(std::string_view version) {
                                             .set("title", Value::text("Holdfast"))
                                             .set("version", Value::text(version))
                                             .set("summary", Value::text("Leases with fencing tokens"))
+                                            .set("description", Value::text(description))
+                                            .set("contact", Object().set("name", Value::text("Holdfast")).done())
                                             .set("license", Object()
                                                                 .set("name", Value::text("Apache-2.0"))
                                                                 .set("identifier", Value::text("Apache-2.0"))
                                                                 .done())
                                             .done())
+                           .set("tags", Value::array({tag("locks", "Locks, their history and their events."),
+                                                      tag("daemon", "The daemon itself.")}))
                            .set("servers", Value::array({Object().set("url", Value::text("/")).done()}))
                            .set("security", Value::array({Object().set("bearer", Value::array({})).done()}))
                            .set("paths", all.done())
