@@ -90,6 +90,9 @@ mv "$work/modules" "$libdir/holdfast"
 # quickly it runs.
 build "$work/by_sources" -DHOLDFAST_SOURCES="$sources" -DCMAKE_UNITY_BUILD=ON -DBUILD_SHARED_LIBS=ON -Dcomponents=redis
 takes_locks "$work/by_sources/links" by-sources memory file sqlite redis
+shared=$(find "$work/by_sources" -name 'libholdfast.so.*.*.*')
+[[ -n $shared ]] || fail "the shared library is not in the folder of the build"
+readelf --dynamic "$shared" | grep -q 'SONAME.*libholdfast\.so\.[0-9]*\.[0-9]*\]' || fail "$shared has no soname"
 
 # A folder outside of the prefix is taken as it was given.
 "$cmake" -G Ninja -S "$sources" -B "$work/absolute" -DCMAKE_CXX_COMPILER="$compiler" -DHOLDFAST_CLI=OFF \
