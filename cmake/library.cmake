@@ -25,7 +25,10 @@ if(BUILD_SHARED_LIBS)
     BUILD_WITH_INSTALL_RPATH ON
     # Where it finds its modules: see src/base/module.cpp.
     INSTALL_RPATH $ORIGIN/holdfast
-    LIBRARY_OUTPUT_DIRECTORY ${holdfast_modules_built}/..)
+    LIBRARY_OUTPUT_DIRECTORY ${holdfast_modules_built}/..
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  # Nothing of the standard library or of fmt that was compiled here.
+  target_link_options(holdfast_library PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
 endif()
 if(NOT HOLDFAST_INSTALL)
   set_target_properties(holdfast_library PROPERTIES EXCLUDE_FROM_ALL ON)

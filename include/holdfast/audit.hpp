@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// What happened. The numbers are stored and covered by the hashes: none is changed or used again.
 enum class EventKind : std::uint8_t {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// Milliseconds of UTC, the resolution of everything that Holdfast stores or prints. Of whose clock, the comment of
 /// each field says: two hosts' clocks are never compared.

@@ -21,7 +21,7 @@
 /// only the leader may do carries `Leadership::token()`, and the place where it is done refuses a token that is lower
 /// than one it has seen (`docs/reference/library.md` shows how). An observer is told what the store said a moment ago,
 /// and may be behind: it decides nothing.
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// Who leads, as the store showed it.
 struct Leader {

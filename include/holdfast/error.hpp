@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 struct LockStatus;
 

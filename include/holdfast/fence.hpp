@@ -23,7 +23,7 @@
 /// before its first read; each write transaction begins with a locking read of its own row, which stays locked until
 /// the commit. So whatever is paused, delayed or cut off, accepted writes are ordered by token and never interleave
 /// between holders. `docs/reference/fence.md` has the whole of it.
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// The claim of a writer, which a fence compares. Public, proves nothing.
 struct FenceClaim {
@@ -85,7 +85,7 @@ public:
 
     [[nodiscard]] const FenceClaim& claim() const;
 
-    class Impl;
+    class [[gnu::visibility("hidden")]] Impl;
 
 private:
     explicit FencedDatabase(std::unique_ptr<Impl> impl);

@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+namespace holdfast::client {
+class JoinedLease;
+}
+
 /// Holding locks: wait, hold, renew in the background, hear of a loss, let go.
 ///
 /// Threads. All holds of this process on one `Store` object share a few threads: one decides what is due, others call
@@ -31,11 +35,7 @@
 /// While the store cannot be reached it reports nothing, and the deadline counts. What is not promised: that a process
 /// which is paused notices in time. Whatever must not happen after a loss needs the token at the resource, see
 /// `Hold::token`.
-namespace holdfast {
-
-namespace client {
-class JoinedLease;
-}
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// What an observer hears of a hold.
 enum class HoldEventKind {
@@ -174,7 +174,7 @@ public:
 private:
     friend Result<Hold> hold(Store&, const LockName&, const HoldOptions&);
     friend class client::JoinedLease;
-    class Core;
+    class [[gnu::visibility("hidden")]] Core;
     explicit Hold(std::unique_ptr<Core> core);
     [[nodiscard]] Core& core() const;
     std::unique_ptr<Core> core_;

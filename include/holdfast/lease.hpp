@@ -19,7 +19,7 @@
 /// Nothing here does I/O, except that the `random()` functions ask the operating system for entropy and
 /// `Holder::this_process()` asks it who this process is. A function that returns a `Result` refuses bad input with the
 /// code that its comment names; none of them throws.
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// The name of a lock: 1 to 255 bytes of UTF-8 without control characters.
 ///

@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// Thrown by `Lockable`, whose callers have no place for a `Result`.
 class LockError final : public std::runtime_error {

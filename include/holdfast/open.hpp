@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// Opens the store that `url` names: `file:DIR`, `sqlite:FILE`, `memory:`; see `docs/reference/stores.md`.
 ///

@@ -8,7 +8,7 @@
 #include <stop_token>
 #include <string>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// What was removed so far, or with `only_count` what would be.
 struct Pruned {

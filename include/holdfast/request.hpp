@@ -17,7 +17,7 @@
 /// can be refused with `usage` when a text in it is too long, and with `record_corrupt` when the lock cannot be read.
 ///
 /// After `outcome_unknown` the same request may be sent again, unless its comment says otherwise.
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// Take the lock. Granted when it is free or its lease has run out, nobody is before you in the queue,
 /// and none of `unless_held` is held. Repeating it with the same credentials while the lease lives

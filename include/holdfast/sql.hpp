@@ -7,7 +7,7 @@
 #include <vector>
 
 /// What goes into a SQL statement and what comes out of it, the same for every database.
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 enum class SqlDialect { sqlite, postgres, mysql };
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace holdfast {
+namespace [[gnu::visibility("default")]] holdfast {
 
 /// What a store promises about a grant that it acknowledged.
 enum class Grade {

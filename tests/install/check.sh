@@ -63,6 +63,8 @@ libdir=$(dirname "$(find "$prefix" -name libholdfast.a)")
 headers=$(cd "$sources/include/holdfast" && ls ./*.hpp)
 [[ $headers == "$(cd "$prefix/include/holdfast" && ls ./*.hpp)" ]] || fail "other headers are installed than include/ has"
 for header in $headers; do
+  grep -qF 'namespace [[gnu::visibility("default")]] holdfast {' "$sources/include/holdfast/$header" ||
+    fail "$header does not say that it is visible in a shared library"
   grep -q "^|.*\`${header#./}\`.*|" "$sources/docs/reference/library.md" || fail "docs/reference/library.md leaves out $header"
 done
 
@@ -93,6 +95,12 @@ takes_locks "$work/by_sources/links" by-sources memory file sqlite redis
 shared=$(find "$work/by_sources" -name 'libholdfast.so.*.*.*')
 [[ -n $shared ]] || fail "the shared library is not in the folder of the build"
 readelf --dynamic "$shared" | grep -q 'SONAME.*libholdfast\.so\.[0-9]*\.[0-9]*\]' || fail "$shared has no soname"
+nm --dynamic --demangle --defined-only "$shared" | cut -d ' ' -f 3- >"$work/exported"
+grep -q '^holdfast::open_store(' "$work/exported" || fail "$shared exports no open_store"
+if grep -vE '^((typeinfo|typeinfo name|vtable) for )?holdfast::' "$work/exported" ||
+  grep -E 'holdfast::(base|client|guards|kernel|sql|stores|values)::|::(Core|Impl)::' "$work/exported"; then
+  fail "$shared exports what is not in the public headers"
+fi
 
 # A folder outside of the prefix is taken as it was given.
 "$cmake" -G Ninja -S "$sources" -B "$work/absolute" -DCMAKE_CXX_COMPILER="$compiler" -DHOLDFAST_CLI=OFF \
