@@ -29,7 +29,8 @@ class JoinedLease;
 /// first hold that is renewed and end with the last one.
 ///
 /// What is promised: as long as `Hold::lost()` is not asked to stop and `Hold::deadline()` has not passed, the store
-/// lets nobody else have the lock, unless somebody takes it away: `Break`, `Answer` and `Transfer` end a lease at once.
+/// lets nobody else have the lock, unless somebody takes it away: `Break`, `Answer`, `Transfer` and the take-over of a
+/// stale lease end one at once.
 /// After its first second a hold subscribes to that, with one thread for all holds on a store, and `lost()` is asked to
 /// stop as soon as the store reports it: at once if it pushes, within a second otherwise (`StoreProperties::pushes`).
 /// While the store cannot be reached it reports nothing, and the deadline counts. What is not promised: that a process

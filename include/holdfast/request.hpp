@@ -19,6 +19,16 @@
 /// After `outcome_unknown` the same request may be sent again, unless its comment says otherwise.
 namespace [[gnu::visibility("default")]] holdfast {
 
+/// A lease whose holder may be gone, as it was seen: its lock_id, and how often it had been renewed. Any renewal since
+/// then protects it.
+struct StaleLease {
+    LockId lock_id{};
+    std::uint64_t renew_seq = 0;
+    std::chrono::milliseconds after{0};  ///< It is stale when it was granted or renewed so long ago, and not before.
+
+    [[nodiscard]] bool operator==(const StaleLease&) const = default;
+};
+
 /// Take the lock. Granted when it is free or its lease has run out, nobody is before you in the queue,
 /// and none of `unless_held` is held. Repeating it with the same credentials while the lease lives
 /// gives the same token and renews it.
@@ -26,6 +36,11 @@ namespace [[gnu::visibility("default")]] holdfast {
 /// Refused with `lock_conflict` and the holder while another lease is live, another waiter is first in the queue, or
 /// one of `unless_held` is held; with `lock_not_held` or `lock_expired` when these credentials have been used for a
 /// lease that is over.
+///
+/// With `takes_over` it is also granted while that lease is live, if it is stale and nobody is before you in the queue:
+/// one step, so it cannot meet a renewal. The event is `stolen`, like that of a lease that ran out, and tells since
+/// when nobody renewed. Refused with `lock_conflict` when the lease was renewed meanwhile, is another one or is not
+/// stale yet.
 struct Acquire {
     LockName name;
     Credentials as;  ///< Chosen anew for every lease, before the first request leaves.
@@ -39,6 +54,7 @@ struct Acquire {
     std::optional<Ttl> ticket{};
     std::vector<LockName> unless_held{};  ///< Locks that exclude this one. They are looked at, not taken.
     std::map<std::string, std::string> meta{};
+    std::optional<StaleLease> takes_over{};  ///< Without a ticket: a take-over succeeds at once or is refused.
 };
 
 enum class Revive { no, yes };
@@ -196,12 +212,12 @@ using Request = std::variant<Acquire, Renew, Release, Cancel, Transfer, Break, C
 
 [[nodiscard]] const LockName& name_of(const Request& request);
 
-/// The lease that a grant took over because it had run out.
+/// The lease that a grant took over because it had run out, or was stale.
 struct StolenFrom {
     LockId lock_id{};
     FencingToken token{};
     Holder holder{};
-    Instant expired_at{};
+    Instant expired_at{};  ///< When it ended: of a stale one, the moment of the grant.
 
     [[nodiscard]] bool operator==(const StolenFrom&) const = default;
 };

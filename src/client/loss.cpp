@@ -52,6 +52,11 @@ std::optional<Explanation> explain_loss(const LockName& name, const LockId& lock
         const std::string at = clock_time(event.at, now);
         switch (event.kind) {
             case EventKind::stolen:
+                if (const auto stale = event.details.find("stale_since"); stale != event.details.end())
+                    return Explanation{
+                        HoldEventKind::stolen,
+                        fmt::format("the lease on {} was last renewed at {}, and {} took it over at {}{}", lock,
+                                    printable(stale->second), who(event.holder), at, because(event.reason))};
                 return Explanation{HoldEventKind::stolen, fmt::format("the lease on {} had run out, and {} took it {}",
                                                                       lock, who(event.holder), at)};
             case EventKind::broken:

@@ -57,6 +57,10 @@ std::optional<Error> contradiction(const Policy& policy) {
     if (policy.ttl && policy.longest_ttl && *policy.ttl > *policy.longest_ttl) return error("ttl is above longest_ttl");
     if (!policy.may_wait.value_or(true) && policy.wait.value_or(milliseconds{0}) > milliseconds{0})
         return error("wait, and may_wait = false");
+    if (policy.stale_after && !policy.renew.value_or(true))
+        return error("stale_after, and renew = false: every holder would look as if it were gone");
+    if (policy.stale_after && policy.renew_interval && *policy.stale_after <= *policy.renew_interval)
+        return error("stale_after is not above renew_interval");
     return std::nullopt;
 }
 
@@ -122,6 +126,7 @@ Result<Terms> terms_for(const LockName& name, const std::vector<Policy>& policie
     if (may_wait) terms.wait = wish.wait.value_or(policy->wait.value_or(milliseconds{0}));
     terms.renew = policy->renew.value_or(true);
     terms.renew_interval = policy->renew_interval;
+    terms.stale_after = policy->stale_after;
     terms.unless_held = wish.unless_held;
     for (const std::string& pattern : policy->unless_held) {
         auto excluded = fill_in(pattern, parts);

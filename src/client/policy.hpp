@@ -21,7 +21,9 @@ struct Policy {
     std::optional<std::chrono::milliseconds> renew_interval{};
     std::optional<std::chrono::milliseconds> wait{};  ///< When the caller names none. 0: fail fast.
     std::optional<bool> may_wait{};                   ///< False: a caller that wants to wait is refused.
-    std::optional<bool> may_unlock{};                 ///< Whether `unlock` may end a lease that lives.
+    /// A lease that was not renewed for so long may be taken over while it lives. Absent: none may.
+    std::optional<std::chrono::milliseconds> stale_after{};
+    std::optional<bool> may_unlock{};  ///< Whether `unlock` may end a lease that lives.
     /// Names that exclude it. The first `*` of one stands for what the first `*` of `match` matched, and so on.
     std::vector<std::string> unless_held{};
 };
@@ -44,6 +46,7 @@ struct Terms {
     std::chrono::milliseconds wait{0};
     bool renew = true;
     std::optional<std::chrono::milliseconds> renew_interval{};
+    std::optional<std::chrono::milliseconds> stale_after{};
     std::vector<LockName> unless_held{};
 };
 

@@ -21,6 +21,7 @@ std::optional<std::string> set_policy(client::Policy& policy, const std::string&
     if (key == "longest_ttl") return time(policy.longest_ttl);
     if (key == "longest_hold") return time(policy.longest_hold);
     if (key == "renew_interval") return time(policy.renew_interval);
+    if (key == "stale_after") return time(policy.stale_after);
     if (key == "wait" && texts.front() == "forever") policy.wait = std::chrono::milliseconds::max();
     if (key == "wait") return policy.wait ? std::nullopt : time(policy.wait);
     if (key == "match") policy.match = texts.front();

@@ -43,6 +43,10 @@ void Fields::refuse(std::string_view key, const Error& why) {
     if (!error_) error_ = Error{why.code, fmt::format("{}: {}", path_of(key), why.message)};
 }
 
+void Fields::adopt(const Fields& inner) {
+    if (!error_) error_ = inner.error_;
+}
+
 void Fields::refuse_others() {
     const auto other = std::ranges::find(read_, false);
     if (other == read_.end()) return;

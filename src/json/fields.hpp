@@ -65,6 +65,8 @@ public:
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
     /// Adds an error that the caller has found.
     void refuse(std::string_view key, std::string_view why);
+    /// Takes over the error of an object in one of the fields, if it has one.
+    void adopt(const Fields& inner);
     /// Also refuses a field that nobody has read.
     void refuse_others();
 

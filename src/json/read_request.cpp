@@ -31,6 +31,17 @@ struct Reading {
     }
 };
 
+std::optional<StaleLease> read_stale_lease(Fields& in) {
+    const Node* const node = in.object_if("take_over");
+    if (node == nullptr) return std::nullopt;
+    Fields seen(*node, in.path_of("take_over"));
+    StaleLease stale{seen.parsed<LockId>("lock_id").value_or(LockId{}), seen.number("renew_seq"),
+                     seen.duration_if("stale_after_ms").value_or(milliseconds{0})};
+    seen.refuse_others();
+    in.adopt(seen);
+    return stale;
+}
+
 Request read_acquire(Reading& at) {
     Acquire request{.name = at.name, .as = at.lease_or_new("lease"), .ttl = at.in.ttl_if("ttl_ms").value_or(at.usual)};
     request.holder = at.holder("holder");
@@ -41,6 +52,7 @@ Request read_acquire(Reading& at) {
     request.ticket = at.in.ttl_if("ticket_ms");
     request.unless_held = at.in.names("unless_held");
     request.meta = at.in.texts("meta");
+    request.takes_over = read_stale_lease(at.in);
     return request;
 }
 

@@ -11,6 +11,14 @@ Value names_array(const std::vector<LockName>& names) {
     return Value::texts(texts);
 }
 
+Value stale_lease(const StaleLease& seen) {
+    return Object()
+        .set("lock_id", Value::text(seen.lock_id.text()))
+        .set("renew_seq", Value::number(seen.renew_seq))
+        .set("stale_after_ms", Value::duration(seen.after))
+        .done();
+}
+
 /// Writes the fields of each kind of request. What is empty is left out.
 class RequestWriter {
 public:
@@ -28,6 +36,7 @@ public:
         if (r.ticket) duration("ticket_ms", r.ticket->time());
         unless_held(r.unless_held);
         if (!r.meta.empty()) out_.set("meta", Value::texts(r.meta));
+        if (r.takes_over) out_.set("take_over", stale_lease(*r.takes_over));
     }
     void operator()(const Renew& r) {
         begin("renew", r.name);

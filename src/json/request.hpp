@@ -14,7 +14,7 @@
 /// The requests that a client sends to a daemon. Each has `op` and `name`, and beside them:
 ///
 /// - `acquire`: `lease`, `holder`, `user`, `operation`, `reason`, `ttl_ms`, `max_hold_ms`, `wait_ms`, `ticket_ms`,
-///   `unless_held`, `meta`
+///   `unless_held`, `meta`, `take_over` with `lock_id`, `renew_seq` and `stale_after_ms` of a lease that may be stale
 /// - `renew`: `lease`, `ttl_ms`, `revive`
 /// - `release`, `cancel`: `lease`
 /// - `transfer`: `lease`, `to`, `user`, `to_lease`, `reason`

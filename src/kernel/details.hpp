@@ -1,8 +1,12 @@
 #pragma once
 
 #include "holdfast/lease.hpp"
+#include "kernel/record.hpp"
+#include "values/hex.hpp"
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 
 /// What audit events tell beside their fields.
@@ -17,10 +21,20 @@ using Details = std::map<std::string, std::string>;
             {"from_token", std::to_string(lease.token.value)}};
 }
 
-/// Of a grant that follows a lease which ran out.
-[[nodiscard]] inline Details taken_from(const Lease& previous) {
+/// Of a grant at `now` that follows a lease which ran out, or was stale and ends with the grant.
+[[nodiscard]] inline Details taken_from(const Lease& previous, Instant now) {
     Details details = from(previous);
-    details.emplace("expired_at", to_rfc3339(previous.expires_at));
+    details.emplace("expired_at", to_rfc3339(std::min(previous.expires_at, now)));
+    if (previous.expires_at > now) details.emplace("stale_since", to_rfc3339(previous.renewed_at));
+    return details;
+}
+
+/// Of a repair. The bytes are there in hexadecimal, but for the end of a record that was damaged by being made long.
+[[nodiscard]] inline Details details_of(const Damage& damage) {
+    constexpr std::size_t most_bytes = 32768;
+    const std::size_t kept = std::min(damage.bytes.size(), most_bytes);
+    Details details{{"what", damage.what}, {"damaged", to_hex(std::span(damage.bytes).first(kept))}};
+    if (kept < damage.bytes.size()) details.emplace("damaged_size", std::to_string(damage.bytes.size()));
     return details;
 }
 

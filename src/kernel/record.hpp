@@ -14,7 +14,8 @@
 /// The stored state of one lock, and the state that a step reads.
 namespace holdfast::kernel {
 
-/// How a lease ended. `stolen` is that of a lease that ran out: it was taken over, or an Expire announced it.
+/// How a lease ended. `stolen` is that of a lease that was taken over because it ran out or was stale, or that
+/// an Expire announced.
 enum class Ending : std::uint8_t { released = 1, stolen = 2, broken = 3, transferred = 4 };
 
 /// The last lease that ended: the one before `held`, or `held` itself once an Expire has announced it. It makes a

@@ -81,6 +81,9 @@ struct Limits {
         if (auto error = bad_line("operation", r.operation, max_operation)) return error;
         if (auto error = too_long("reason", r.reason, max_reason)) return error;
         if (auto error = bad_time("hold", r.max_hold)) return error;
+        if (r.takes_over && r.ticket) return Error{Errc::usage, "a lease is taken over at once, not from the queue"};
+        if (r.takes_over)
+            if (auto error = bad_time("time without a renewal", r.takes_over->after)) return error;
         if (auto error = bad_exclusions(r.name, r.unless_held)) return error;
         return bad_meta(r.meta);
     }
@@ -134,6 +137,23 @@ Error held_by_another(const Record& record, std::uint64_t waiters, Instant now) 
     Error error = refusal(Errc::lock_conflict, fmt::format("{} is held by {}", record.name.text(), holding(lease, now)),
                           record, waiters, now);
     error.retry_after = std::max(lease.expires_at - now, std::chrono::milliseconds{0});
+    return error;
+}
+
+Error not_taken_over(const Record& record, const StaleLease& seen, std::uint64_t waiters, Instant now) {
+    Error error = held_by_another(record, waiters, now);
+    const Lease& lease = record.held->lease;
+    const auto stale_in = lease.renewed_at + seen.after - now;
+    if (lease.lock_id != seen.lock_id) {
+        error.message += "; that is another lease than the one to be taken over";
+    } else if (lease.renew_seq != seen.renew_seq) {
+        error.message += "; it was renewed " + clock_time(lease.renewed_at, now) + ", so its holder is active";
+    } else if (stale_in > std::chrono::milliseconds{0}) {
+        error.message += "; it can be taken over in " + to_words(stale_in) + " if it is not renewed until then";
+        error.retry_after = std::min(*error.retry_after, stale_in);
+    } else {
+        error.message += "; it is stale, but another waiter is first in line";
+    }
     return error;
 }
 

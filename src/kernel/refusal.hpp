@@ -8,6 +8,10 @@ namespace holdfast::kernel {
 /// `conflict` because `record`'s lease is live.
 [[nodiscard]] Error held_by_another(const Record& record, std::uint64_t waiters, Instant now);
 
+/// `conflict` although the caller wants to take the lease over: it is not the one that was `seen`, is not stale yet, or
+/// another waiter comes first.
+[[nodiscard]] Error not_taken_over(const Record& record, const StaleLease& seen, std::uint64_t waiters, Instant now);
+
 /// `conflict` although `record` is free: `head` is first in line.
 [[nodiscard]] Error first_in_line(const Record& record, const Ticket& head, std::uint64_t waiters, Instant now);
 

@@ -3,17 +3,12 @@
 #include "kernel/codec.hpp"
 #include "kernel/details.hpp"
 #include "kernel/refusal.hpp"
-#include "values/hex.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <span>
 
 namespace holdfast::kernel {
 namespace {
-
-/// A record is much smaller, unless it was damaged by being made long.
-constexpr std::size_t most_damaged_bytes = 32768;
 
 bool live(const std::optional<HeldLease>& held, Instant now) { return held && held->lease.expires_at > now; }
 bool live(const std::optional<Ticket>& ticket, Instant now) { return ticket && ticket->expires_at > now; }
@@ -123,7 +118,7 @@ public:
         end(Ending::stolen);
         record(EventKind::expired, lease, "", "", {{"expired_at", to_rfc3339(lease.expires_at)}});
         // Without a waiter the lease stays: the next grant is a steal, and has to name it.
-        if (!hand_on(lease, taken_from(lease))) {
+        if (!hand_on(lease, taken_from(lease, now_))) {
             next_.held = held;
             lost_lease_.reset();
         }
@@ -214,7 +209,7 @@ public:
             next_.pruned_seq = damage->pruned_seq;
         }
         waiters_ = 0;
-        record(EventKind::repaired, about, r.actor, r.reason, details_of(*damage));
+        record(EventKind::repaired, about, r.actor, r.reason, kernel::details_of(*damage));
         Decision decision = granted();
         decision.clears_queue = true;
         return decision;
@@ -259,11 +254,23 @@ private:
     }
 
     [[nodiscard]] std::optional<Error> what_blocks(const Acquire& r) const {
-        if (live(state_.record.held, now_)) return held_by_another(state_.record, waiters_, now_);
         const auto& head = state_.queue.head;
-        if (head && head->lock_id != r.as.lock_id) return first_in_line(state_.record, *head, waiters_, now_);
+        const bool is_next = !head || head->lock_id == r.as.lock_id;
+        if (live(state_.record.held, now_)) {
+            if (!r.takes_over) return held_by_another(state_.record, waiters_, now_);
+            if (!is_next || !is_stale(*r.takes_over))
+                return not_taken_over(state_.record, *r.takes_over, waiters_, now_);
+        }
+        if (!is_next) return first_in_line(state_.record, *head, waiters_, now_);
         if (const Record* other = excluded()) return held_by_another(*other, 0, now_);
         return std::nullopt;
+    }
+
+    /// The lease that the caller saw is still there, nobody has renewed it since, and its time to do so is over.
+    [[nodiscard]] bool is_stale(const StaleLease& seen) const {
+        const Lease& lease = state_.record.held->lease;
+        return lease.lock_id == seen.lock_id && lease.renew_seq == seen.renew_seq &&
+               now_ - lease.renewed_at >= seen.after;
     }
 
     /// The caller asks again for what it already has, because it never heard the answer.
@@ -296,8 +303,9 @@ private:
         Details details = details_of(claim);
         if (state_.record.held) {
             const Lease& previous = state_.record.held->lease;
-            stolen_from = StolenFrom{previous.lock_id, previous.token, previous.holder, previous.expires_at};
-            details.merge(taken_from(previous));
+            const Instant ended = std::min(previous.expires_at, now_);
+            stolen_from = StolenFrom{previous.lock_id, previous.token, previous.holder, ended};
+            details.merge(taken_from(previous, now_));
             end(Ending::stolen);
         }
         hold(lease_for(claim, r.as.lock_id, r.holder), r.as.key.hash());
@@ -349,13 +357,6 @@ private:
     static Details details_of(const Claim& claim) {
         Details details{{"ttl_ms", std::to_string(claim.ttl.count())}};
         if (!claim.operation.empty()) details.emplace("operation", claim.operation);
-        return details;
-    }
-
-    static Details details_of(const Damage& damage) {
-        const std::size_t kept = std::min(damage.bytes.size(), most_damaged_bytes);
-        Details details{{"what", damage.what}, {"damaged", to_hex(std::span(damage.bytes).first(kept))}};
-        if (kept < damage.bytes.size()) details.emplace("damaged_size", std::to_string(damage.bytes.size()));
         return details;
     }
 

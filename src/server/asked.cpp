@@ -33,6 +33,10 @@ struct Terms {
         r.ttl = terms->ttl;
         r.max_hold = terms->max_hold;
         r.unless_held = terms->unless_held;
+        if (r.takes_over) {
+            if (!terms->stale_after) return refuse_take_over(r.name);
+            r.takes_over->after = std::max(r.takes_over->after, *terms->stale_after);
+        }
         asked.wait = std::min(sent.wait.value_or(milliseconds{0}), services.options.limits.longest_wait);
         return {};
     }
@@ -64,6 +68,14 @@ struct Terms {
     template <class Other>
     Result<void> operator()(Other& /*request*/) const {
         return {};
+    }
+
+    static Result<void> refuse_take_over(const LockName& name) {
+        Error error{Errc::denied,
+                    fmt::format("no policy says when a lease of {} is stale, so none is taken over while it lives",
+                                printable(name.text()))};
+        error.hint = "ask its holder with /v1/override/request";
+        return std::unexpected(std::move(error));
     }
 
     static std::optional<milliseconds> lesser(std::optional<milliseconds> a, std::optional<milliseconds> b) {

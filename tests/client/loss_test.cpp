@@ -201,5 +201,19 @@ TEST_F(LossTest, ToWhomALeaseThatRanOutWentIsTold) {
         << "what somebody else gave back is no reason";
 }
 
+TEST_F(LossTest, ToWhomAStaleLeaseWentIsTold) {
+    const auto alice = by_alice(name_, 60s);
+    must(inner_->apply_one(alice, soon()));
+    const auto seen = look();
+    Acquire bob = by_bob(name_);
+    bob.takes_over = StaleLease{seen.lease->lock_id, seen.lease->renew_seq, 60ms};
+    while (!inner_->apply_one(bob, soon())) std::this_thread::yield();
+    const auto events = must(inner_->history(HistoryQuery{name_, {}, seen.seq, {}}, soon()));
+    const auto told = client::explain_loss(name_, alice.as.lock_id, events, host_clock().wall());
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->kind, stolen);
+    EXPECT_THAT(told->message, AllOf(HasSubstr("last renewed"), HasSubstr("bob")));
+}
+
 }  // namespace
 }  // namespace holdfast::tests

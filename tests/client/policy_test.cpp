@@ -111,5 +111,18 @@ TEST(Terms, FillInTheNamesThatExclude) {
     EXPECT_THAT(terms_for(lock("project/42"), broken, {}), RefusedWith(Errc::config));
 }
 
+TEST(Terms, SayWhenALeaseIsStale) {
+    const std::vector policies{Policy{.match = "a", .ttl = 30min, .renew_interval = 5min, .stale_after = 10min}};
+    EXPECT_EQ(must(terms_for(lock("a"), policies, {})).stale_after, 10min);
+    EXPECT_FALSE(must(terms_for(lock("b"), policies, {})).stale_after);
+}
+
+TEST(Terms, CallNoHolderStaleThatRenewsInTime) {
+    const auto refused = [](const Policy& policy) { return !terms_for(lock("a"), {policy}, {}); };
+    EXPECT_TRUE(refused({.match = "a", .renew_interval = 5min, .stale_after = 5min}));
+    EXPECT_TRUE(refused({.match = "a", .renew = false, .stale_after = 5min}));
+    EXPECT_FALSE(refused({.match = "a", .renew_interval = 5min, .stale_after = 6min}));
+}
+
 }  // namespace
 }  // namespace holdfast::tests

@@ -81,6 +81,7 @@ TEST(PolicyText, PutsEveryKeyIntoThePolicyOrSaysWhyNot) {
     EXPECT_EQ(policy.longest_ttl, milliseconds{5000});
     EXPECT_EQ(policy.longest_hold, milliseconds{5000});
     EXPECT_EQ(policy.renew_interval, milliseconds{5000});
+    EXPECT_EQ(policy.stale_after, milliseconds{5000});
     EXPECT_EQ(policy.wait, milliseconds{5000});
     EXPECT_EQ(policy.renew, false);
     EXPECT_EQ(policy.may_wait, false);

@@ -63,6 +63,9 @@ Acquire RandomHistory::acquire(const LockName& name) {
     if (once_in(4)) request.meta = {{"key", std::to_string(up_to(9))}, {"other", ""}};
     if (once_in(50)) request.holder.text.clear();
     request.unless_held = exclusions(name);
+    const auto& seen = known_[name];
+    if (once_in(6)) request.takes_over = StaleLease{seen.lock_id, seen.renew_seq, ttl().time()};
+    if (request.takes_over && !once_in(10)) request.ticket.reset();
     return request;
 }
 
@@ -133,6 +136,7 @@ void RandomHistory::learn(const Request& request, const Reply& reply) {
     Known& known = known_[name_of(request)];
     known.token = reply->lock.lease->token;
     known.lock_id = reply->lock.lease->lock_id;
+    known.renew_seq = reply->lock.lease->renew_seq;
 }
 
 }  // namespace holdfast::tests

@@ -40,6 +40,7 @@ private:
         std::deque<Credentials> clients{};  ///< Recent requesters, newest first.
         FencingToken token{};
         LockId lock_id{};
+        std::uint64_t renew_seq = 0;
     };
 
     [[nodiscard]] Request request();

@@ -158,6 +158,7 @@ Request RandomValues::request() {
             if (maybe()) acquire.ticket = ttl();
             acquire.unless_held = names();
             acquire.meta = texts();
+            if (maybe()) acquire.takes_over = StaleLease{LockId::random(), number(), duration()};
             return acquire;
         }
         case 1:

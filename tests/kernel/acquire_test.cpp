@@ -102,6 +102,88 @@ TEST_F(AcquireTest, OnlyOneOfTwoStealersWins) {
     expect_untouched(by_carol(name_), Errc::lock_conflict);
 }
 
+Acquire take_over(const LockName& name, const LockStatus& seen, std::chrono::milliseconds after) {
+    Acquire request = by_bob(name);
+    request.takes_over = StaleLease{seen.lease->lock_id, seen.lease->renew_seq, after};
+    return request;
+}
+
+TEST_F(AcquireTest, AStaleLeaseIsTakenOverWhileItLivesAndNotAMillisecondBefore) {
+    const Acquire alice = by_alice(name_, 30min);
+    const FencingToken old_token = token_of(alice);
+    const Instant renewed_at = now();
+    const LockStatus seen = status();
+    elapse(10min - 1ms);
+    const Reply early = apply(take_over(name_, seen, 10min));
+    ASSERT_THAT(early, RefusedWith(Errc::lock_conflict));
+    EXPECT_EQ(early.error().retry_after, 1ms);
+    elapse(1ms);
+    const Outcome taken = granted(take_over(name_, seen, 10min));
+
+    EXPECT_EQ(taken.stolen_from, (StolenFrom{alice.as.lock_id, old_token, alice.holder, now()}));
+    EXPECT_GT(taken.lock.token, old_token);
+    EXPECT_EQ(last_event().kind, EventKind::stolen);
+    EXPECT_EQ(last_event().details.at("stale_since"), to_rfc3339(renewed_at));
+    EXPECT_EQ(last_event().details.at("expired_at"), to_rfc3339(now()));
+    EXPECT_THAT(apply(renewal(alice)), RefusedWith(Errc::lock_not_held));
+}
+
+TEST_F(AcquireTest, ARenewalThatWasNotSeenProtectsAnOtherwiseStaleLease) {
+    const Acquire alice = by_alice(name_, 30min);
+    granted(alice);
+    const LockStatus seen = status();
+    elapse(10min);
+    granted(renewal(alice));
+    elapse(11min);
+    EXPECT_THAT(apply(take_over(name_, seen, 10min)), RefusedWith(Errc::lock_conflict));
+    EXPECT_THAT(apply(take_over(name_, status(), 10min)), Granted());
+}
+
+TEST_F(AcquireTest, ATakeOverEndsNoOtherLeaseThanTheOneThatWasSeen) {
+    granted(by_alice(name_, 1s));
+    const LockStatus seen = status();
+    elapse(2s);
+    granted(by_carol(name_, 30min));
+    elapse(20min);
+    expect_untouched(take_over(name_, seen, 10min), Errc::lock_conflict);
+}
+
+TEST_F(AcquireTest, ATakeOverComesAfterTheWaitersAndTheLocksThatExcludeIt) {
+    granted(by_alice(name_, 30min));
+    const LockStatus seen = status();
+    elapse(20min);
+    Acquire waiter = by_carol(name_);
+    waiter.ticket = lasting(1min);
+    EXPECT_THAT(apply(waiter), RefusedWith(Errc::lock_conflict));
+    expect_untouched(take_over(name_, seen, 10min), Errc::lock_conflict);
+    EXPECT_THAT(apply(Cancel{name_, waiter.as}), Granted());
+
+    const Acquire propagation = by_carol(lock("propagation"), 1min);
+    granted(propagation);
+    Acquire excluded = take_over(name_, seen, 10min);
+    excluded.unless_held = {propagation.name};
+    EXPECT_THAT(apply(excluded), RefusedWith(Errc::lock_conflict));
+    granted(Release{propagation.name, propagation.as});
+    EXPECT_THAT(apply(excluded), Granted());
+}
+
+TEST_F(AcquireTest, ATakeOverOfALeaseThatRanOutIsAnOrdinarySteal) {
+    granted(by_alice(name_, 1s));
+    const LockStatus seen = status();
+    elapse(2s);
+    granted(take_over(name_, seen, 10min));
+    EXPECT_EQ(last_event().kind, EventKind::stolen);
+    EXPECT_FALSE(last_event().details.contains("stale_since"));
+}
+
+TEST_F(AcquireTest, ATakeOverNeedsATimeAndDoesNotWait) {
+    granted(by_alice(name_));
+    expect_untouched(take_over(name_, status(), 0ms), Errc::usage);
+    Acquire waiting = take_over(name_, status(), 10min);
+    waiting.ticket = lasting(1min);
+    expect_untouched(waiting, Errc::usage);
+}
+
 TEST_F(AcquireTest, ARepeatGivesTheSameTokenAndRenews) {
     const Acquire request = by_alice(name_, 30s);
     const FencingToken token = token_of(request);

@@ -1,5 +1,6 @@
 #include "kernel/history.hpp"
 
+#include <algorithm>
 #include <ostream>
 
 namespace holdfast::tests {
@@ -30,7 +31,9 @@ constexpr std::array<std::string_view, moves> names_of_moves{"idle",
                                                              "squat",
                                                              "prune",
                                                              "expire",
-                                                             "expire_old"};
+                                                             "expire_old",
+                                                             "take_over",
+                                                             "take_over_old"};
 
 milliseconds pause_of(std::uint64_t bits) {
     const auto length = static_cast<std::int64_t>(bits >> 4);
@@ -96,11 +99,21 @@ Acquire Cast::acquire(const Act& act) {
     return request;
 }
 
+Acquire Cast::take_over(const Act& act, const Lease& seen) {
+    Acquire request = acquire(act);
+    // One in four has not seen the last renewal.
+    const std::uint64_t missed = act.variant % 4 == 0 ? 1 : 0;
+    const auto after = ttl_of(act.variant / 4).time();
+    request.takes_over = StaleLease{seen.lock_id, seen.renew_seq - std::min(missed, seen.renew_seq), after};
+    return request;
+}
+
 std::optional<Request> Cast::request_of(const Act& act) {
     const LockName& lock_name = name(act.lock);
     const auto& held = store_.shelf(lock_name).record.held;
     auto& mine = last(act);
     if (act.move == Move::take || act.move == Move::queue) return *(mine = acquire(act));
+    if (act.move == Move::take_over && held) return *(mine = take_over(act, held->lease));
     if (act.move == Move::forge && held) return forged(act);
     if (act.move == Move::squat) return squatting(act);
     if (act.move == Move::prune) return Prune{lock_name, store_.shelf(lock_name).record.seq - act.variant % 4, "root"};
@@ -122,6 +135,11 @@ std::optional<Request> Cast::request_of(const Act& act) {
         case Move::release: return Release{lock_name, mine->as};
         case Move::cancel: return Cancel{lock_name, mine->as};
         case Move::break_old: return Break{lock_name, mine->as.lock_id, "root", ""};
+        case Move::take_over_old: {
+            Lease had;
+            had.lock_id = mine->as.lock_id;
+            return *(mine = take_over(act, had));
+        }
         case Move::expire_old: return Expire{lock_name, mine->as.lock_id};
         case Move::check: return check(lock_name, held ? held->lease.token : FencingToken{1});
         case Move::ask: {

@@ -34,10 +34,12 @@ enum class Move : std::uint8_t {
     forge,  ///< The public lock_id of the lease with a key of one's own, in some request.
     squat,  ///< The public lock_id of the question or of a ticket with a key of one's own.
     prune,
-    expire,      ///< What is there now.
-    expire_old,  ///< What the client had.
+    expire,         ///< What is there now.
+    expire_old,     ///< What the client had.
+    take_over,      ///< What is there now, as it is or with an older renewal.
+    take_over_old,  ///< What the client had.
 };
-inline constexpr std::size_t moves = 23;
+inline constexpr std::size_t moves = 25;
 inline constexpr std::size_t clients = 4;
 inline constexpr std::size_t locks = 3;
 
@@ -67,6 +69,7 @@ public:
 private:
     [[nodiscard]] Credentials fresh();
     [[nodiscard]] Acquire acquire(const Act& act);
+    [[nodiscard]] Acquire take_over(const Act& act, const Lease& seen);
     /// What the client uses that holds the lock, if it still has it.
     [[nodiscard]] std::optional<Credentials> holder_of(std::uint32_t lock);
     [[nodiscard]] Request forged(const Act& act);

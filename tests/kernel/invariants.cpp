@@ -105,13 +105,35 @@ std::string_view token_invariant(const Observation& o) {
     return "";
 }
 
+/// The step may end the live lease of somebody else, because nobody renewed it for so long.
+bool is_stale_take_over(const Observation& o) {
+    const auto* r = o.as<Acquire>();
+    const auto& before = o.before.record.held;
+    if (r == nullptr || !r->takes_over || !before) return false;
+    const StaleLease& seen = *r->takes_over;
+    const Lease& lease = before->lease;
+    return seen.lock_id == lease.lock_id && seen.renew_seq == lease.renew_seq && lease.renewed_at + seen.after <= o.now;
+}
+
+std::string_view take_over_invariant(const Observation& o) {
+    const auto& before = o.before.record.held;
+    if (!other_lease(o) || !before || !is_stale_take_over(o) || !o.live(o.before.record)) return "";
+    const auto& told = o.decision.reply->stolen_from;
+    if (!told || told->lock_id != before->lease.lock_id) return "a take-over names the lease that it ended";
+    if (o.decision.lost_lease != before->lease.lock_id) return "the holder of a stale lease is told";
+    const AuditEvent& event = o.after.events.back();
+    return event.kind == EventKind::stolen && event.details.contains("stale_since") ? ""
+                                                                                    : "the log says that it was stale";
+}
+
 std::string_view owner_invariant(const Observation& o) {
     const auto& before = o.before.record.held;
     if (!o.live(o.before.record) || before == o.after.record.held) return "";
     if (proves(credentials_of(o.request), before)) return "";
     if (const auto* r = o.as<Break>(); r != nullptr && r->expected == before->lease.lock_id) return "";
     if (const auto* r = o.as<Answer>(); r != nullptr && !r->by && r->verdict == Verdict::approve) return "";
-    return "only its holder, an operator who saw it, or an approval changes a live lease";
+    if (is_stale_take_over(o)) return "";
+    return "only its holder, an operator who saw it, or an approval changes a live lease, unless it is stale";
 }
 
 std::string_view expired_invariant(const Observation& o) {
@@ -253,7 +275,7 @@ std::string_view liveness_invariant(const Observation& o) {
     if (const auto* r = o.as<Check>(); r != nullptr && live && !announced && record.held->lease.token == r->token)
         return "a current token is current";
     const auto* r = o.as<Acquire>();
-    if (r == nullptr || (live && !holds)) return "";
+    if (r == nullptr || (live && !holds && !is_stale_take_over(o))) return "";
     if (live && holds) return "a repeat is granted";
     const bool used = (record.held && record.held->lease.lock_id == r->as.lock_id) ||
                       (record.ended && record.ended->lock_id == r->as.lock_id);
@@ -261,7 +283,7 @@ std::string_view liveness_invariant(const Observation& o) {
         return t.expires_at > o.now && (t.lock_id != r->as.lock_id || t.key_hash != r->as.key.hash());
     });
     const bool excluded = std::ranges::any_of(o.others, [&](const Record& other) { return o.live(other); });
-    return !used && first && !excluded ? "a lock that nobody holds or waits for is granted" : "";
+    return !used && first && !excluded ? "a lock that nobody holds or waits for, or that is stale, is granted" : "";
 }
 
 std::string_view reply_invariant(const Observation& o) {
@@ -287,9 +309,10 @@ std::string broken_by(LittleStore& store, const Request& request) {
     for (const LockName& other : kernel::others_of(request)) others.push_back(store.shelf(other).record);
     const Decision decision = store.decide(request);
     const Observation seen{request, decision, before, store.shelf(name), others, store.status(name), store.now()};
-    for (const auto invariant : {audit_invariant, prune_invariant, token_invariant, owner_invariant, expired_invariant,
-                                 announcing_invariant, lease_invariant, handing_on_invariant, refusal_invariant,
-                                 queue_invariant, liveness_invariant, reply_invariant})
+    for (const auto invariant :
+         {audit_invariant, prune_invariant, token_invariant, owner_invariant, take_over_invariant, expired_invariant,
+          announcing_invariant, lease_invariant, handing_on_invariant, refusal_invariant, queue_invariant,
+          liveness_invariant, reply_invariant})
         if (const std::string_view broken = invariant(seen); !broken.empty()) return std::string(broken);
     return "";
 }

@@ -12,9 +12,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A lease has what its request asks for.
+/// A lease has what its request asks for, and is stale when the request says so.
 Result<client::Terms> as_wished(const LockName& name, const client::Wish& wish) {
-    return client::terms_for(name, {}, wish);
+    auto terms = client::terms_for(name, {}, wish);
+    if (terms) terms->stale_after = 0ms;
+    return terms;
 }
 
 }  // namespace

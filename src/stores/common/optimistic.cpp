@@ -7,7 +7,8 @@
 namespace holdfast::stores {
 
 bool is_predictable(const Request& request) {
-    if (const auto* acquire = std::get_if<Acquire>(&request)) return acquire->unless_held.empty();
+    if (const auto* acquire = std::get_if<Acquire>(&request))
+        return acquire->unless_held.empty() && !acquire->takes_over;
     return std::holds_alternative<Renew>(request) || std::holds_alternative<Release>(request);
 }
 

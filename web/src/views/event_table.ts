@@ -53,7 +53,9 @@ function more({ event, renewals }: Line, now: number): Child[] {
     if (details["from_holder"])
         add("from ", untrusted(holderWords(details["from_holder"])), `, token ${details["from_token"] ?? "?"}`);
     const ranOut = instant(details["expired_at"]);
-    if (ranOut !== null) add(`had run out at ${moment(ranOut, now)}`);
+    const staleSince = instant(details["stale_since"]);
+    if (staleSince !== null) add(`was last renewed at ${moment(staleSince, now)}`);
+    else if (ranOut !== null) add(`had run out at ${moment(ranOut, now)}`);
     if (details["refused_token"]) add(`token ${details["refused_token"]} at `, untrusted(details["resource"] ?? ""));
     if (details["what"]) add("could not be read: ", untrusted(details["what"]));
     if (renewals > 1) add(`${renewals} times in a row`);
