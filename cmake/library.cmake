@@ -1,7 +1,7 @@
 # holdfast::holdfast, what users link: everything but the command and what is only for it. The folders stay targets
 # of their own inside the project, so that each link follows an arrow of docs/ARCHITECTURE.md.
 include(layout)
-set(holdfast_folders values kernel base sql_session sql_sqlite sql store_common store_memory store_file store_sqlite open client guard_sql)
+set(holdfast_folders values kernel base sql_session sql_sqlite sql store_common store_memory store_file store_sqlite open client guard_sql guard_edit)
 
 list(TRANSFORM holdfast_folders REPLACE "(.+)" "$<TARGET_OBJECTS:holdfast_\\1>" OUTPUT_VARIABLE holdfast_objects)
 find_package(SQLite3 REQUIRED)
