@@ -39,7 +39,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign openapi
+.PHONY: help build run demo test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign openapi
 .PHONY: install deb deb-test clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
@@ -53,6 +53,12 @@ build: ## Build the command: build/bin/holdfast
 
 run: build ## Watch two processes compete for one lock
 	@scripts/demo.sh build/bin/holdfast
+
+demo: ## Start the sample web application with its daemon and the console, until Ctrl-C
+	@scripts/install-packages.sh build
+	@scripts/configure.sh release HOLDFAST_EXAMPLES=ON
+	@cmake --build build --target holdfast_demo
+	@exec examples/cockpit/start.sh build/demo
 
 # A tested program mostly waits: for a lease to run out, for a killed server to come back. What the processors have left
 # over meanwhile goes to the next build.

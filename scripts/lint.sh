@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=${JOBS:-$(nproc)}
 remembered=build/lint
 
-sources() { find include src tests bench -name '*.cpp' -o -name '*.hpp' | sort; }
+sources() { find include src tests bench examples -name '*.cpp' -o -name '*.hpp' | sort; }
 
 apply_format() { sources | xargs clang-format-19 -i; }
 
@@ -18,7 +18,7 @@ check_format() {
   fi
 }
 
-check_shell() { shellcheck .ci/run scripts/*.sh tests/install/*.sh tests/console/*.sh tests/openapi/*.sh; }
+check_shell() { shellcheck .ci/run scripts/*.sh tests/install/*.sh tests/console/*.sh tests/openapi/*.sh examples/*/*.sh; }
 
 # A planted bug that no longer fits into the code is one that nobody looks for.
 check_mutants() {
