@@ -13,6 +13,7 @@ FAULTS ?=
 SECONDS ?= 60
 SEEDS ?= 100000
 ROUNDS ?= 1000
+EDITS ?= 50
 MATRIX ?=
 comma := ,
 URLS ?= memory file sqlite
@@ -39,7 +40,7 @@ SANITIZER_SCALE ?= 0.25
 
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help build run demo test test-long migrate-long worktree-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign openapi
+.PHONY: help build run demo test test-long migrate-long worktree-long edit-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign openapi
 .PHONY: install deb deb-test clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
@@ -158,6 +159,11 @@ worktree-long: ## Writers during snapshots, and snapshots killed at every system
 	@cmake --build build --target holdfast worktree_snapshot_test worktree_test
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^worktree_(snapshot_)?test$$' --timeout 86400
+
+edit-long: packages ## Let two tabs click Edit at the same time: EDITS=50
+	@scripts/configure.sh release HOLDFAST_TESTS=ON
+	@cmake --build build --target holdfast cockpit cockpit_pages
+	@HOLDFAST_EDIT_ROUNDS=$(EDITS) $(CTEST) --test-dir build --tests-regex '^edit_pages_test$$'
 
 mutants: ## Plant known bugs one by one and check that a test finds each
 	@scripts/install-packages.sh build test

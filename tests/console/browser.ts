@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import assert from "node:assert/strict";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 
 export const patience = 60_000;
 
@@ -31,7 +31,7 @@ export interface PageOptions {
 
 /** A page in a profile of its own. Anything that looks like script of somebody else fails the test that closes it. */
 export class TestPage {
-    private readonly complaints: string[] = [];
+    readonly complaints: string[] = [];
 
     private constructor(readonly page: Page) {
         page.setDefaultTimeout(patience);
@@ -55,9 +55,19 @@ export class TestPage {
             colorScheme: options.dark ? "dark" : "light",
             reducedMotion: "reduce",
         });
-        const opened = new TestPage(await context.newPage());
+        const opened = await TestPage.in(context);
         await opened.page.goto(address);
         return opened;
+    }
+
+    /** Another page of a profile that is there. */
+    static async in(context: BrowserContext): Promise<TestPage> {
+        return new TestPage(await context.newPage());
+    }
+
+    /** One that a page has opened. */
+    static of(page: Page): TestPage {
+        return new TestPage(page);
     }
 
     async close(): Promise<void> {
