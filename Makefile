@@ -84,7 +84,7 @@ build-release:
 
 # One more than there are processors, since a test mostly waits.
 run-release:
-	@$(CTEST) --test-dir build --parallel $$(($(JOBS) + 1))
+	@$(CTEST) --test-dir build --parallel $$(($(JOBS) + 1)) --label-exclude '^long$$'
 
 # Behind running tests a build is quiet and polite.
 build-asan build-tsan: build-%:
@@ -160,10 +160,10 @@ worktree-long: ## Writers during snapshots, and snapshots killed at every system
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^worktree_(snapshot_)?test$$' --timeout 86400
 
-edit-long: packages ## Let two tabs click Edit at the same time: EDITS=50
+edit-long: packages ## Every test of the sample application's pages; two tabs click Edit at the same time: EDITS=50
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build --target holdfast cockpit cockpit_pages
-	@HOLDFAST_EDIT_ROUNDS=$(EDITS) $(CTEST) --test-dir build --tests-regex '^edit_pages_test$$'
+	@HOLDFAST_EDIT_ROUNDS=$(EDITS) $(CTEST) --test-dir build --tests-regex '^edit_pages_'
 
 mutants: ## Plant known bugs one by one and check that a test finds each
 	@scripts/install-packages.sh build test
