@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int held = 100'000;
+constexpr int held_locks = 100'000;
 constexpr int at_once = 500;
 constexpr int crowd = 2'000;
 constexpr int samples = 1'000;
@@ -38,7 +38,7 @@ std::string name_of(int number) { return fmt::format("crowd/{}", number); }
 
 void hold_many(std::uint16_t port) {
     const Socket socket(port);
-    for (int first = 0; first < held; first += at_once) {
+    for (int first = 0; first < held_locks; first += at_once) {
         std::string body;
         for (int i = first; i < first + at_once; ++i)
             body += fmt::format(R"({}{{"op":"acquire","name":"{}","ttl_ms":36000000,"holder":"crowd"}})",
