@@ -20,8 +20,7 @@ build() {
   cp -r packaging/debian "$source/debian"
   cp contrib/systemd/holdfast.socket "$source/debian/holdfast-server.holdfast.socket"
   cp contrib/systemd/holdfast.sysusers "$source/debian/holdfast-server.sysusers"
-  # /etc/holdfast/holdfast.toml would be every user's configuration.
-  sed 's|/etc/holdfast/holdfast\.toml|/etc/holdfast/server.toml|g; s|ExecStart=holdfast|ExecStart=/usr/bin/holdfast|' \
+  sed 's|ExecStart=holdfast|ExecStart=/usr/bin/holdfast|' \
     contrib/systemd/holdfast.service >"$source/debian/holdfast-server.holdfast.service"
   printf 'holdfast (%s-1) unstable; urgency=medium\n\n  * Built from %s.\n\n -- %s  %s\n' "$version" \
     "$(git rev-parse HEAD)" "$(sed -n 's/^Maintainer: //p' packaging/debian/control)" "$(git log -1 --format=%cD)" \
