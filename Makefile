@@ -99,8 +99,8 @@ style:
 
 sanitize: ## Run all tests of our code in motion under ASan, UBSan and TSan
 	@scripts/install-packages.sh build test
-	@$(MAKE) build-asan run-asan asan_labels='unit quick conformance process cli'
-	@$(MAKE) build-tsan run-tsan tsan_labels='unit quick conformance process cli'
+	@$(MAKE) build-asan run-asan asan_labels='unit quick conformance process cli server'
+	@$(MAKE) build-tsan run-tsan tsan_labels='unit quick conformance process cli server'
 
 torture: ## Torture a store with the faults of a seed: STORE=file FAULTS=kill,stop SECONDS=60 SEED=1
 	@scripts/install-packages.sh build test
