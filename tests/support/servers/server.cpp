@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -50,7 +51,7 @@ const passwd* server_user() {
     dup2(in, 0);
     dup2(out, 1);
     dup2(out, 2);
-    close_range(3, ~0U, 0);
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     // A group of its own, so that a signal can be sent to all of its processes, and none from the terminal.
     setpgid(0, 0);
     if (user != nullptr) {
@@ -72,9 +73,17 @@ const passwd* server_user() {
 pid_t launch_as_server(const std::vector<std::string>& command, const std::vector<std::string>& environment,
                        const std::filesystem::path& log) {
     const passwd* user = server_user();
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("pipe");
+    const base::Fd at_exec(ends[0]);
+    base::Fd until_exec(ends[1]);
     const pid_t pid = fork();
     if (pid < 0) give_up("fork");
     if (pid == 0) become(command, environment, log, user);
+    // Until it is the server, it has every socket of this process open, and no group of its own.
+    until_exec = base::Fd();
+    char none = 0;
+    while (read(at_exec.get(), &none, 1) < 0 && errno == EINTR) continue;
     return pid;
 }
 
