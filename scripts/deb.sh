@@ -85,6 +85,20 @@ root() {
   tar --create --file="$deb/holdfast-root.tar" --directory="$deb/root" .
 }
 
+# with_daemon COMMANDS: by bash, in the clean root, with a daemon on a new store; its URL is in $url.
+# shellcheck disable=SC2016 # The root's shell expands them.
+with_daemon() {
+  in_root 'cd /tmp && rm -f port
+    holdfast serve --store file:/tmp/served --listen 127.0.0.1:0 --port-file port >serve.log 2>&1 &
+    trap "kill %1" EXIT
+    for ((i = 0; i < 600; ++i)); do [[ -s port ]] && break; sleep 0.1; done
+    url=http://127.0.0.1:$(cat port)
+    '"$1"'
+    trap - EXIT
+    kill %1
+    wait %1'
+}
+
 # shellcheck disable=SC2016 # The root's shell expands them.
 try() {
   local url
@@ -105,13 +119,8 @@ try() {
   install_in_root "./holdfast-{postgres,mysql,redis,etcd,http,server}_*.deb"
   for url in "${urls[@]:1}"; do in_root "HOLDFAST_STORE='$url' holdfast run a/lock -- true"; done
   in_root 'getent passwd holdfast >/dev/null
-    test -f /lib/systemd/system/holdfast.service -o -f /usr/lib/systemd/system/holdfast.service
-    cd /tmp && rm -f port
-    holdfast serve --store file:/tmp/served --listen 127.0.0.1:0 --port-file port >serve.log 2>&1 &
-    for ((i = 0; i < 600; ++i)); do [[ -s port ]] && break; sleep 0.1; done
-    HOLDFAST_STORE=http://127.0.0.1:$(cat port) holdfast run a/lock -- true
-    kill %1
-    wait %1'
+    test -f /lib/systemd/system/holdfast.service -o -f /usr/lib/systemd/system/holdfast.service'
+  with_daemon 'HOLDFAST_STORE=$url holdfast run a/lock -- true'
   echo "deb.sh: the command reaches every store, and the daemon serves"
 
   install_in_root "./libholdfast-dev_*.deb g++ cmake ninja-build pkg-config libpq-dev libmariadb-dev libhiredis-dev \
@@ -136,6 +145,7 @@ END
   for url in "${urls[@]}"; do
     in_root "cd /tmp/example && for program in build/acquire build/linked ./by_pkgconfig; do \$program '$url' >/dev/null; done"
   done
+  with_daemon 'for program in build/acquire build/linked ./by_pkgconfig; do (cd example && $program "$url" >/dev/null); done'
   echo "deb.sh: the examples of the library run on every store"
 }
 
