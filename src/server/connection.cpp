@@ -285,6 +285,9 @@ HttpConnection::Step HttpConnection::take_chunks() {
         const bool is_long = error == http::error::body_limit;
         return refuse(is_long ? "the body is too long" : "the request cannot be read", is_long ? 413 : 400);
     }
+    // What the parser leaves is the beginning of a chunk's header or of the trailer. It has no limit for them.
+    if (!parser_->is_done() && input_.size() > host_.limits.header)
+        return refuse("the header of a chunk, or the trailer, is too long", 431);
     if (!parser_->is_done()) return await_more();
     std::string body = std::move(parser_->get().body());
     parser_.reset();

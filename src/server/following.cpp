@@ -33,6 +33,10 @@ void open_stream(Services& services, const ExchangePtr& exchange, std::optional<
         auto found = services.store.events(*since, 1, Deadline::in(services.clock, services.options.patience));
         services.loop.post([&services, exchange, since, prefix, found = std::move(found)] {
             if (!found) return exchange->reply(reply_with(found.error()));
+            // The store may have taken long, and the feed looks only at those who lose a right from here on.
+            auto who = services.authorizer.again(exchange->who);
+            if (!who) return exchange->reply(reply_with(who.error(), 401));
+            exchange->who = std::move(*who);
             services.events.open(exchange, since, prefix);
         });
     });

@@ -36,7 +36,8 @@ std::optional<HttpReply> refused_origin(const HttpRequest& request, const ServeO
         if (!is_own) return refusal("pages of other origins may not call this daemon", 403);
     }
     const std::string_view site = request.header("sec-fetch-site").value_or("none");
-    if (request.path.starts_with("/v1/") && site != "none" && site != "same-origin")
+    const bool tells_of_locks = request.path.starts_with("/v1/") || request.path == "/metrics";
+    if (tells_of_locks && site != "none" && site != "same-origin")
         return refusal("pages of other origins may not call this daemon", 403);
     return std::nullopt;
 }

@@ -65,6 +65,7 @@ public:
     void start(const Wanted& wanted) {
         exchange_->on_gone([self = shared_from_this()] { self->end(); });
         timer_ = services_.loop.after(wanted.timeout, [self = shared_from_this()] { self->answer(); });
+        for (const Watch& watch : wanted.watches) names_.push_back(watch.name);
         subscriptions_.resize(wanted.watches.size());
         for (std::size_t i = 0; i < wanted.watches.size(); ++i) {
             // Called by the store's thread, perhaps before this returns.
@@ -89,8 +90,18 @@ private:
         if (fired_.size() == 1) services_.loop.post([self = shared_from_this()] { self->answer(); });
     }
 
+    /// A token can be revoked, or be given less, while its owner waits.
+    [[nodiscard]] Result<void> is_still_allowed() const {
+        const auto who = services_.authorizer.again(exchange_->who);
+        if (!who) return std::unexpected(who.error());
+        for (const auto& [index, unused] : fired_)
+            if (auto allowed = permit(*who, Role::viewer, names_[index]); !allowed) return allowed;
+        return {};
+    }
+
     void answer() {
         if (is_over_) return;
+        if (auto allowed = is_still_allowed(); !allowed) return reply(reply_with(allowed.error()));
         std::vector<json::Value> items;
         for (const auto& [index, result] : fired_) {
             json::Object item;
@@ -102,8 +113,10 @@ private:
             if (!result) item.set("error", json::error_body(result.error(), "", std::nullopt).done());
             items.push_back(item.done());
         }
-        HttpReply reply;
-        reply.body = json::Object().set("fired", json::Value::array(items)).done().written();
+        reply({.body = json::Object().set("fired", json::Value::array(items)).done().written()});
+    }
+
+    void reply(HttpReply reply) {
         const auto exchange = exchange_;
         end();
         exchange->reply(std::move(reply));
@@ -120,6 +133,7 @@ private:
     ExchangePtr exchange_;
     bool is_over_ = false;
     Loop::Timer timer_{};
+    std::vector<LockName> names_{};  ///< Of the watches.
     std::vector<std::unique_ptr<Subscription>> subscriptions_{};
     std::vector<std::pair<std::size_t, Result<std::optional<HandedOn>>>> fired_{};
 };

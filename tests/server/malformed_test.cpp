@@ -188,6 +188,22 @@ TEST(Limits, AreWhatTheFlagsSay) {
     EXPECT_TRUE(cli_test::eventually([&] { return daemon.get("/healthz").status == 200; }));
 }
 
+TEST(Limits, AChunkOrATrailerThatDoesNotEndIsNotCollected) {
+    const Daemon daemon({"--max-header", "2000"});
+    const std::string chunked = start + "Transfer-Encoding: chunked\r\n\r\n";
+    for (const std::string& begun : {chunked + "5;" + std::string(3000, 'x'),
+                                     chunked + "0\r\nX: " + std::string(3000, 'x'), chunked + std::string(3000, '0')}) {
+        Client client = daemon.client();
+        client.send_raw(begun);
+        EXPECT_EQ(client.read_answer().status, 431);
+        EXPECT_TRUE(client.is_closed());
+    }
+    Client client = daemon.client();
+    client.send_raw(chunked + "8000;" + std::string(1900, 'x') + "\r\n" + std::string(0x8000, ' ') +
+                    "\r\n0\r\nX: " + std::string(1900, 'x') + "\r\n\r\n");
+    EXPECT_EQ(client.read_answer().status, 400) << "a long body has a limit of its own: this one is no document";
+}
+
 TEST(Limits, AClientThatTakesNothingOfItsAnswerIsCut) {
     const Daemon daemon({"--write-timeout", "1s"});
     Client deaf(daemon.port(), 4096);
