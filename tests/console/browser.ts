@@ -6,7 +6,8 @@ import { chromium, type Browser, type BrowserContext, type Page } from "playwrig
 
 export const patience = 60_000;
 
-export async function openBrowser(): Promise<Browser> {
+/** `flags`: beside those that every test has. */
+export async function openBrowser(flags: string[] = []): Promise<Browser> {
     return chromium.launch({
         timeout: 2 * patience,
         executablePath: process.env["HOLDFAST_CHROMIUM"] ?? "/usr/bin/chromium",
@@ -20,6 +21,7 @@ export async function openBrowser(): Promise<Browser> {
             "--disable-component-update",
             "--disable-sync",
             "--disable-dev-shm-usage",
+            ...flags,
         ],
     });
 }
