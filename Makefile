@@ -41,7 +41,7 @@ SANITIZER_SCALE ?= 0.25
 CTEST := ctest --output-on-failure --no-tests=error
 
 .PHONY: help build run demo test test-long migrate-long worktree-long edit-long sanitize bench torture chain-campaign matrix waiters mutants model fuzz simulate lint format serve-campaign election-campaign openapi
-.PHONY: install deb deb-test clean
+.PHONY: install deb deb-test container-test clean
 .PHONY: packages style build-release build-asan build-tsan run-release run-asan run-tsan
 
 help: ## List these targets
@@ -217,6 +217,12 @@ deb-test: ## Install the packages of `make deb` in a clean root, and reach every
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
 	@cmake --build build --target keeper
 	@scripts/deb.sh try
+
+container-test: ## Build the images of the container files with buildah, and try them
+	@scripts/install-packages.sh build container
+	@[[ -f build/build.ninja ]] || scripts/configure.sh release HOLDFAST_TESTS=OFF
+	@cmake --build build --target holdfast holdfast_installed
+	@scripts/container.sh sources $$([[ -f build/deb/holdfast-root.tar ]] && echo packages)
 
 clean: ## Remove the build folder
 	@rm -rf build

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the groups that are named, and only those that are missing.
-# usage: scripts/install-packages.sh build|test|lint|bench|peers|matrix|model|deb|fuzz...
+# usage: scripts/install-packages.sh build|test|lint|bench|peers|matrix|model|deb|container|fuzz...
 set -euo pipefail
 
 packages_of() {
@@ -14,9 +14,10 @@ packages_of() {
     matrix) command -v npm >/dev/null || echo nodejs npm ;;
     model) echo spin gcc ;;
     deb) echo debhelper dpkg-dev fakeroot lintian mmdebstrap mariadb-client-core ;;
+    container) echo buildah mmdebstrap ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
     *)
-      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, peers, matrix, model, deb and fuzz" >&2
+      echo "install-packages.sh: there is no group \"$1\"; the groups are build, test, lint, bench, peers, matrix, model, deb, container and fuzz" >&2
       exit 64
       ;;
   esac
