@@ -83,7 +83,9 @@ struct ProjectLease {
     std::string user{};
     Instant acquired_at{};
     std::optional<Instant> released_at{};  ///< However it ended; absent while it lives.
-    Instant expires_at{};                  ///< As of its last renewal.
+    /// As of its last renewal. Of a lease that was ended early, its longest hold is not known any more, and not
+    /// counted.
+    Instant expires_at{};
     /// `released`, `expired`, `stolen` (taken over as stale), `broken` or `transferred` (also by an approved override);
     /// empty while it lives.
     std::string ended_by{};
@@ -91,9 +93,10 @@ struct ProjectLease {
     [[nodiscard]] bool operator==(const ProjectLease&) const = default;
 };
 
-/// The leases that `events` of one lock tell of, newest first. `now` says what has run out without anybody having told.
+/// The leases that `events` of one lock tell of, newest first. `lock`, seen before the events were read, says until
+/// when the last one lives, and whether it has run out without anybody having told.
 [[nodiscard]] std::vector<ProjectLease> leases_in(const std::vector<AuditEvent>& events, ProjectLockType type,
-                                                  Instant now);
+                                                  const LockStatus& lock);
 
 /// What a transaction writes. An error rolls it back.
 using EditWrite = std::function<Result<void>(FencedDatabase& database)>;

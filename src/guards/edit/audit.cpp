@@ -39,13 +39,18 @@ public:
             case EventKind::released: return end(event.at, "released");
             case EventKind::broken:
             case EventKind::repaired: return end(event.at, "broken");
-            case EventKind::expired: return end(expiry_in(event).value_or(event.at), "expired");
+            case EventKind::expired: return expire(expiry_in(event).value_or(event.at));
             default: return;
         }
     }
 
-    std::vector<ProjectLease> told(Instant now) {
-        if (is_open() && leases_.back().expires_at <= now) end(leases_.back().expires_at, "expired");
+    /// `lock` knows what no event tells: the longest hold, and how long an approved request gives.
+    std::vector<ProjectLease> told(const LockStatus& lock) {
+        if (is_open()) {
+            ProjectLease& last = leases_.back();
+            if (lock.lease && lock.lease->lock_id == last.lock_id) last.expires_at = lock.lease->expires_at;
+            if (last.expires_at <= lock.as_of) expire(last.expires_at);
+        }
         std::ranges::reverse(leases_);
         return std::move(leases_);
     }
@@ -56,7 +61,8 @@ private:
     void begin(const AuditEvent& event, std::string_view end_of_former) {
         // Handed over or approved, a lease that says no time of its own goes on with that of the former.
         const auto inherited = leases_.empty() ? event.at : leases_.back().expires_at;
-        end(expiry_in(event).value_or(event.at), end_of_former);
+        if (const auto expired_at = expiry_in(event)) expire(*expired_at);
+        end(event.at, end_of_former);
         ProjectLease lease{.type = type_, .lock_id = event.lock_id, .token = event.token};
         const Screen screen = Screen::of(event.holder);
         lease.dashboard = screen.dashboard;
@@ -70,6 +76,11 @@ private:
     void extend(const AuditEvent& event) {
         const auto ttl = ttl_in(event);
         if (is_open() && ttl) leases_.back().expires_at = event.at + *ttl;
+    }
+
+    void expire(Instant at) {
+        if (is_open()) leases_.back().expires_at = at;
+        end(at, "expired");
     }
 
     void end(Instant at, std::string_view how) {
@@ -93,10 +104,11 @@ std::string_view name_of(ProjectLockType type) {
     return "validation";
 }
 
-std::vector<ProjectLease> leases_in(const std::vector<AuditEvent>& events, ProjectLockType type, Instant now) {
+std::vector<ProjectLease> leases_in(const std::vector<AuditEvent>& events, ProjectLockType type,
+                                    const LockStatus& lock) {
     Story story(type);
     for (const AuditEvent& event : events) story.add(event);
-    return story.told(now);
+    return story.told(lock);
 }
 
 }  // namespace holdfast

@@ -106,11 +106,11 @@ Result<std::vector<ProjectLease>> EditGuard::audit(const ProjectLocks& locks, De
     for (const auto& [name, type] :
          {std::pair(locks.edit, ProjectLockType::project), std::pair(locks.propagation, ProjectLockType::propagation),
           std::pair(locks.validation, ProjectLockType::validation)}) {
-        const auto now = store_.inspect(name, deadline);
-        if (!now) return std::unexpected(now.error());
+        const auto lock = store_.inspect(name, deadline);
+        if (!lock) return std::unexpected(lock.error());
         const auto events = store_.history({.name = name}, deadline);
         if (!events) return std::unexpected(events.error());
-        std::ranges::move(leases_in(*events, type, now->as_of), std::back_inserter(all));
+        std::ranges::move(leases_in(*events, type, *lock), std::back_inserter(all));
     }
     std::ranges::stable_sort(all, std::ranges::greater{}, &ProjectLease::acquired_at);
     return all;

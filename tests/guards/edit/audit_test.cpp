@@ -45,6 +45,35 @@ TEST_F(EditAudit, EveryEndHasItsName) {
     EXPECT_EQ(audit().at(1).ended_by, "expired") << "the next session does not change how the last one ended";
 }
 
+TEST_F(EditAudit, ALeaseEndsAtItsLongestHoldAndNotLater) {
+    const Instant start = clock_.wall();
+    const auto ana = must(open("a", "ana"));
+    for (int i = 0; i < 5; ++i) {
+        clock_.advance(22min);
+        must(guard_.renew(locks_, ana.as, soon()));
+    }
+    EXPECT_EQ(audit().at(0).expires_at, start + 2h);
+    EXPECT_EQ(look().lease->expires_at, start + 2h);
+    clock_.advance(11min);
+    EXPECT_EQ(audit().at(0).ended_by, "expired");
+    EXPECT_EQ(audit().at(0).released_at, start + 2h);
+    must(open("b", "ben"));
+    EXPECT_EQ(audit().at(1).expires_at, start + 2h) << "also when somebody else has announced it";
+    EXPECT_EQ(audit().at(1).released_at, start + 2h);
+}
+
+TEST_F(EditAudit, AnApprovedRequestLivesForItsOwnTime) {
+    const auto ana = must(open("a", "ana"));
+    clock_.advance(25min);
+    const auto ben = Credentials::random();
+    must(guard_.ask(locks_, ben, {"b", "tab", "ben"}, "", must(Ttl::of(1min)), soon()));
+    must(guard_.answer(locks_, ben.lock_id, Verdict::approve, "ana", ana.as, soon()));
+    clock_.advance(10min);
+    ASSERT_EQ(look().lease->lock_id, ben.lock_id);
+    EXPECT_EQ(audit().at(0).expires_at, look().lease->expires_at);
+    EXPECT_EQ(audit().at(0).released_at, std::nullopt) << "the lease before it would have ended by now";
+}
+
 TEST_F(EditAudit, TheThreeLocksAreToldTogetherNewestFirst) {
     must(open("a", "ana"));
     clock_.advance(1s);
