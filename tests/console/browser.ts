@@ -6,9 +6,10 @@ import { chromium, type Browser, type BrowserContext, type Page } from "playwrig
 
 export const patience = 60_000;
 
-/** `flags`: beside those that every test has. */
-export async function openBrowser(flags: string[] = []): Promise<Browser> {
+/** `flags`: beside those that every test has. `without`: flags that Playwright has for all, and this test has not. */
+export async function openBrowser(flags: string[] = [], without: string[] = []): Promise<Browser> {
     return chromium.launch({
+        ignoreDefaultArgs: without,
         timeout: 2 * patience,
         executablePath: process.env["HOLDFAST_CHROMIUM"] ?? "/usr/bin/chromium",
         args: [

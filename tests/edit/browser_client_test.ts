@@ -71,6 +71,60 @@ test("without Web Locks, too", async () => {
     await context.close();
 });
 
+test("a page that may use neither storage nor Web Locks works all the same, and does not ask for ever", async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    page.setDefaultTimeout(patience);
+    // A frame of somebody else's page, or a browser that blocks what sites keep.
+    await page.route("**/sandboxed", (route) =>
+        route.fulfill({
+            contentType: "text/html",
+            headers: { "Content-Security-Policy": "sandbox allow-scripts" },
+            body: "",
+        }),
+    );
+    await page.goto(`${daemon.url}/sandboxed`);
+    await withClient(page);
+    const found = await page.evaluate(async () => {
+        const here = holdfast.thisBrowser("test");
+        const refused = await here.locks?.request("x", () => "").catch((error: Error) => error.name);
+        let asked = 0;
+        const request = (...given: unknown[]): Promise<unknown> => {
+            ++asked;
+            return (navigator.locks.request as (...all: unknown[]) => Promise<unknown>).apply(navigator.locks, given);
+        };
+        const counting = { ...here, locks: { request } as unknown as LockManager };
+        const tab = await holdfast.tabIdentity(counting);
+        const kept = new holdfast.Drafts(here.storage, tab, "ana").keep("document", "typed", "1");
+        asked = 0;
+        new holdfast.SharedFeed(new holdfast.Client({ url: "" }), counting);
+        // A feed that asks for ever would ask thousands of times meanwhile.
+        for (let turn = 0; turn < 100; ++turn) await new Promise((resolve) => setTimeout(resolve));
+        return { refused, tab, kept, asked };
+    });
+    assert.equal(found.refused, "SecurityError");
+    assert.match(found.tab, /^[0-9a-f]{12}$/);
+    assert.equal(found.kept, false);
+    assert.equal(found.asked, 1);
+    await context.close();
+});
+
+test("a tab whose storage is full has an identity", async () => {
+    const context = await browser.newContext();
+    const page = await loaded(await context.newPage());
+    const id = await page.evaluate(() => {
+        for (let size = 8_000_000; size > 0; size = Math.floor(size / 2))
+            try {
+                for (let i = 0; ; ++i) sessionStorage.setItem(`${size} ${i}`, "x".repeat(size));
+            } catch {
+                // Full for this size.
+            }
+        return holdfast.tabIdentity(holdfast.thisBrowser("test"));
+    });
+    assert.match(id, /^[0-9a-f]{12}$/);
+    await context.close();
+});
+
 interface Listening {
     seen: string[];
     items: string[];

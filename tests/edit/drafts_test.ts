@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Drafts } from "../../clients/js/src/drafts";
-import { isRenewalDue } from "../../clients/js/src/edit_session";
 import { OwnLeases } from "../../clients/js/src/own_leases";
 import { FakeStorage } from "./fake_browser";
 
@@ -37,14 +36,44 @@ test("a draft that cannot be kept is not said to be kept", () => {
     assert.deepEqual(texts(drafts, "document"), ["short"]);
 });
 
-test("drafts that nobody came back for are removed after a month, and damaged ones are passed over", (context) => {
-    const storage = new FakeStorage();
+test("a storage that does not outlive the page keeps drafts for its time, and says so", () => {
+    const drafts = new Drafts(Object.assign(new FakeStorage(), { isVolatile: true }), "tab-1", "ana");
+    assert.equal(drafts.keep("document", "typed", "1"), false);
+    assert.deepEqual(texts(drafts, "document"), ["typed"]);
+});
+
+test("a clock that is wrong by years removes no draft; one that is old makes room for a new one", (context) => {
+    const storage = new FakeStorage(Infinity, 2);
     new Drafts(storage, "tab-1", "ana").keep("document", "old", "1");
     storage.setItem("holdfast:draft:ana:document:tab-9", "{");
-    assert.deepEqual(texts(new Drafts(storage, "tab-2", "ana"), "document"), ["old"]);
     const now = Date.now();
     context.mock.method(Date, "now", () => now + 31 * 24 * 3_600_000);
-    assert.deepEqual(texts(new Drafts(storage, "tab-2", "ana"), "document"), []);
+    const later = new Drafts(storage, "tab-2", "ana");
+    assert.deepEqual(texts(later, "document"), ["old"], "and a damaged one is passed over");
+    assert.equal(later.keep("document", "new", "1"), true);
+    assert.deepEqual(texts(later, "document"), ["new"]);
+});
+
+test("whoever signs out takes along all drafts of their own, and nobody else's", () => {
+    const storage = new FakeStorage();
+    const ana = new Drafts(storage, "tab-1", "ana");
+    ana.keep("apollo/roadmap", "one", "1");
+    new Drafts(storage, "tab-2", "ana").keep("gemini/roadmap", "two", "1");
+    new Drafts(storage, "tab-1", "anastasia").keep("apollo/roadmap", "not ana's", "1");
+    assert.deepEqual(
+        ana
+            .all()
+            .map(({ text }) => text)
+            .sort(),
+        ["one", "two"],
+    );
+});
+
+test("the lease of a user is not offered to the next one in the same browser", () => {
+    const storage = new FakeStorage();
+    new OwnLeases(storage, "ana").put("edit", { lockId: "a", lease: "a.key", tab: "tab-1" });
+    assert.equal(new OwnLeases(storage, "ben").get("edit"), null);
+    assert.equal(new OwnLeases(storage, "ana").get("edit")?.lease, "a.key");
 });
 
 test("a lease of this browser is forgotten by the tab whose it is, and by no other", () => {
@@ -55,16 +84,4 @@ test("a lease of this browser is forgotten by the tab whose it is, and by no oth
     assert.equal(leases.get("edit")?.lease, "b.key");
     leases.remove("edit", "b");
     assert.equal(leases.get("edit"), null);
-});
-
-test("a lease is renewed while there is input, and at once by the first input after a pause", () => {
-    const minute = 60_000;
-    // Nobody typed since the last renewal.
-    assert.equal(isRenewalDue(20 * minute, 0, 0, 5 * minute), false);
-    // Typed, but it is too early.
-    assert.equal(isRenewalDue(4 * minute, 0, 3 * minute, 5 * minute), false);
-    // Typed a while ago, when the interval was not over.
-    assert.equal(isRenewalDue(5 * minute, 0, 1, 5 * minute), true);
-    // The interval passed without input; this is the first.
-    assert.equal(isRenewalDue(12 * minute, 0, 12 * minute, 5 * minute), true);
 });

@@ -4,8 +4,11 @@ import type { Browser, Channel, KeyValues, PageChange } from "../../clients/js/s
 export class FakeStorage implements KeyValues {
     private readonly values = new Map<string, string>();
 
-    /** Characters that there is room for. */
-    constructor(private readonly room = Infinity) {}
+    /** Characters that there is room for in a value, and how many values. */
+    constructor(
+        private readonly room = Infinity,
+        private readonly most = Infinity,
+    ) {}
 
     get length(): number {
         return this.values.size;
@@ -17,7 +20,9 @@ export class FakeStorage implements KeyValues {
         return this.values.get(key) ?? null;
     }
     setItem(key: string, value: string): void {
-        if (value.length > this.room) throw new DOMException("full", "QuotaExceededError");
+        const isNew = !this.values.has(key);
+        if (value.length > this.room || (isNew && this.values.size >= this.most))
+            throw new DOMException("full", "QuotaExceededError");
         this.values.set(key, value);
     }
     removeItem(key: string): void {

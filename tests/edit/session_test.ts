@@ -1,7 +1,7 @@
 // Edit sessions against the real daemon, in tabs that a test makes up. What needs a real browser is in browser_test.ts.
 import "../console/web_crypto";
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { after, afterEach, before, test, type TestContext } from "node:test";
 import { Client } from "../../clients/js/src/client";
 import { EditSession } from "../../clients/js/src/edit_session";
 import type { EditOptions, EditView } from "../../clients/js/src/edit_view";
@@ -26,6 +26,8 @@ class Screen {
     readonly client: Client;
     readonly session: EditSession;
     ttlMs = 120_000;
+    /** What somebody between answers in the daemon's place. */
+    answers: (path: string) => Response | null = () => null;
 
     constructor(
         readonly tab: FakeTab,
@@ -34,7 +36,11 @@ class Screen {
         options: Partial<EditOptions> = {},
         url = daemon.url,
     ) {
-        const client = new Client({ url, patienceMs: 2_000 });
+        const client = new Client({
+            url,
+            patienceMs: 2_000,
+            fetch: async (input, init) => this.answers(new URL(String(input)).pathname) ?? fetch(input, init),
+        });
         this.client = client;
         // What a policy would say.
         const acquire = client.acquire.bind(client);
@@ -254,6 +260,92 @@ test("what is to be done before editing can refuse it, and the lock is given bac
     await one.session.edit();
     assert.deepEqual([one.view.mode, one.view.failure?.code], ["viewing", "E_FENCING_MISMATCH"]);
     await whenFree(one.client, one.feed, "unprepared");
+});
+
+const hour = 3_600_000;
+
+/** The wall clock of this machine is set, once or several times; the daemon's is another. */
+function settableClock({ mock }: TestContext): (byMs: number) => void {
+    let offset = 0;
+    const real = Date.now.bind(Date);
+    mock.method(Date, "now", () => real() + offset);
+    return (byMs) => void (offset += byMs);
+}
+
+test("who types keeps the lock also when the clock of the machine is set back", async (context) => {
+    const setClock = settableClock(context);
+    const one = screen("set back", "architecture", { renewEveryMs: 1 });
+    await one.session.edit();
+    setClock(-hour);
+    while (((await one.client.lock("set back")).renew_seq ?? 0) === 0) {
+        one.tab.change("input");
+        await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assert.equal(one.view.mayType, true);
+});
+
+test("a page that slept is told that it still holds, also when the clock is set right meanwhile", async (context) => {
+    const setClock = settableClock(context);
+    const one = screen("woken", "architecture");
+    await one.session.edit();
+    one.tab.change("returned");
+    setClock(-hour);
+    await one.until(({ mayType }) => mayType);
+});
+
+test("when the clock is set forward the lock is given back, and can be taken again at once", async (context) => {
+    const setClock = settableClock(context);
+    const one = screen("set forward", "architecture");
+    await one.session.edit();
+    setClock(hour);
+    assert.equal(one.view.mayType, false, "the lease cannot be trusted any more");
+    const { loss } = await one.until((view) => view.loss !== null);
+    assert.equal(loss?.kind, "expired");
+    await whenFree(one.client, one.feed, "set forward");
+    await one.session.edit();
+    assert.equal(one.view.mayType, true);
+});
+
+const page = (status: number): Response => new Response("<h1>No</h1>", { status });
+const refusal = (status: number, code: string): Response =>
+    new Response(JSON.stringify({ error: { code, message: "no" } }), { status });
+
+for (const [what, answer] of [
+    ["signed out", () => refusal(401, "E_DENIED")],
+    ["without a right", () => refusal(403, "E_DENIED")],
+    ["asked to wait by a gateway", () => page(429)],
+    ["told by a gateway that the request is too long", () => page(413)],
+    ["told by a gateway that nobody is there", () => page(502)],
+    ["told that the store is away", () => refusal(503, "E_STORE_UNAVAILABLE")],
+] as const)
+    test(`a lease outlives a renewal that is refused for another reason: ${what}`, async () => {
+        const one = screen(`refused ${what}`, "architecture", { renewEveryMs: 1 });
+        await one.session.edit();
+        let refused = 0;
+        one.answers = (path) => (path === "/v1/renew" && ++refused <= 2 ? answer() : null);
+        while (((await one.client.lock(`refused ${what}`)).renew_seq ?? 0) === 0) {
+            one.tab.change("input");
+            await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        assert.deepEqual([one.view.mode, one.view.loss, refused > 2], ["editing", null, true]);
+    });
+
+test("a lock that a gateway does not let be read is looked at again", async () => {
+    const one = screen("behind a gateway", "architecture");
+    one.answers = (path) => (path === "/v1/lock" ? page(413) : null);
+    one.tab.change("returned");
+    await one.until(({ isReachable }) => !isReachable);
+    one.answers = () => null;
+    await one.until(({ lock, isReachable }) => lock !== null && isReachable);
+});
+
+test("another user of the same browser is a stranger", async () => {
+    const browser = new FakeBrowser();
+    const one = screen("next user", "first tab", { user: "ana" }, browser);
+    const two = screen("next user", "second tab", { user: "ben" }, browser);
+    await one.session.edit();
+    const { obstacle } = await two.until(isHeldByOther);
+    assert.ok(obstacle?.kind === "held" && !obstacle.isOwn);
 });
 
 for (const whenUnreachable of ["warn", "read_only"] as const)

@@ -14,6 +14,8 @@ export interface Browser {
 }
 
 export interface KeyValues {
+    /** Nothing of it outlives the page. */
+    readonly isVolatile?: boolean;
     readonly length: number;
     key(index: number): string | null;
     getItem(key: string): string | null;
@@ -42,6 +44,7 @@ export interface Page {
 export type PageChange = "shown" | "hidden" | "left" | "returned" | "network" | "stored" | "input";
 
 class MemoryValues implements KeyValues {
+    readonly isVolatile = true;
     private readonly values = new Map<string, string>();
 
     get length(): number {

@@ -3,7 +3,7 @@ import type { AcquireOptions, Question } from "./client.js";
 import type { Lock } from "./documents.js";
 import type { Asked, EditMode, EditOptions, EditView, Loss, Obstacle } from "./edit_view.js";
 import { HoldfastError } from "./errors.js";
-import type { Hold } from "./hold.js";
+import { Elapsed, type Hold } from "./hold.js";
 import { LockWatch } from "./lock_watch.js";
 import { OwnLeases } from "./own_leases.js";
 import { askToYield, whenAskedToYield } from "./yielding.js";
@@ -11,11 +11,6 @@ import { askToYield, whenAskedToYield } from "./yielding.js";
 /** Between two looks at the clock. A machine that slept shows by a longer time. */
 const tickMs = 2_000;
 const sleptMs = 15_000;
-
-/** Whether a lease is to be renewed: there was input since, also long ago, and the interval is over. */
-export function isRenewalDue(now: number, renewedAt: number, inputAt: number, everyMs: number): boolean {
-    return inputAt > renewedAt && now - renewedAt >= everyMs;
-}
 
 /**
  * One screen that can be edited by one tab at a time.
@@ -38,8 +33,9 @@ export class EditSession {
     private isRenewing = false;
     private shownStale = false;
     private shownOwn = false;
-    private inputAt = 0;
-    private renewedAt = 0;
+    /** Input that no renewal has followed yet. */
+    private hasInput = false;
+    private sinceRenewal = new Elapsed();
     private tickedAt = Date.now();
     private holder: string;
     private readonly own: OwnLeases;
@@ -51,7 +47,7 @@ export class EditSession {
     constructor(private readonly options: EditOptions) {
         const { client, feed, browser, name, excludedBy } = options;
         this.holder = options.holder;
-        this.own = new OwnLeases(browser.storage);
+        this.own = new OwnLeases(browser.storage, options.user);
         this.watch = new LockWatch(client, feed, name, () => this.look());
         this.exclusion = excludedBy ? new LockWatch(client, feed, excludedBy, () => this.changed()) : null;
         this.timer = setInterval(() => this.tick(), tickMs);
@@ -215,7 +211,7 @@ export class EditSession {
         if (exclusion?.state === "held") return { kind: "propagating", lock: exclusion };
         if (this.mode !== "editing" && lock?.state === "held" && lock.lock_id !== this.hold?.lockId) {
             const { staleAfterMs, name } = this.options;
-            const idleMs = Date.parse(lock.as_of) - Date.parse(lock.renewed_at ?? lock.as_of) + Date.now() - askedAt;
+            const idleMs = Date.parse(lock.as_of) - Date.parse(lock.renewed_at ?? lock.as_of) + performance.now() - askedAt;
             const isOwn = this.own.get(name)?.lockId === lock.lock_id;
             return { kind: "held", lock, isOwn, isStale: staleAfterMs !== undefined && idleMs >= staleAfterMs };
         }
@@ -236,7 +232,8 @@ export class EditSession {
             const { lockId, lease, name } = hold;
             this.own.put(name, { lockId, lease, tab: this.options.tab });
             this.hold = hold;
-            this.renewedAt = Date.now();
+            this.sinceRenewal = new Elapsed();
+            this.hasInput = false;
             hold.signal.addEventListener("abort", () => this.lost(hold));
             await this.options.prepare?.(hold);
             // A page that was closed meanwhile has given it back.
@@ -337,7 +334,7 @@ export class EditSession {
 
     private input(): void {
         if (this.mode !== "editing") return;
-        this.inputAt = Date.now();
+        this.hasInput = true;
         this.renewIfDue();
     }
 
@@ -351,7 +348,7 @@ export class EditSession {
 
     private returned(): void {
         if (this.hold) {
-            this.inDoubtSince = Date.now();
+            this.inDoubtSince = performance.now();
             this.changed();
         }
         this.lookAgain();
@@ -372,14 +369,15 @@ export class EditSession {
 
     private renewIfDue(): void {
         const { hold } = this;
-        if (!hold || this.isRenewing || this.mode !== "editing") return;
+        if (!hold || this.isRenewing || !this.hasInput || this.mode !== "editing") return;
         const everyMs = this.options.renewEveryMs ?? (hold.lock.ttl_ms ?? 60_000) / 6;
-        const asked = Date.now();
-        if (!isRenewalDue(asked, this.renewedAt, this.inputAt, everyMs)) return;
+        if (this.sinceRenewal.ms < everyMs) return;
+        const asked = new Elapsed();
         this.isRenewing = true;
+        this.hasInput = false;
         hold.renew()
-            .then(() => (this.renewedAt = asked))
-            .catch(() => undefined)
+            .then(() => (this.sinceRenewal = asked))
+            .catch(() => (this.hasInput = true))
             .finally(() => (this.isRenewing = false));
     }
 

@@ -28,6 +28,11 @@ export class HoldfastError extends Error {
         return this.body.holder ?? null;
     }
 
+    /** Whether it says that the lease is over. A refusal for another reason, also of a gateway, leaves it as it is. */
+    get isLeaseOver(): boolean {
+        return ["E_LOCK_NOT_HELD", "E_LOCK_EXPIRED", "E_LOCK_CONFLICT", "E_FENCING_MISMATCH"].includes(this.code);
+    }
+
     get isSignedOut(): boolean {
         return this.status === 401;
     }
@@ -44,6 +49,8 @@ function isErrorBody(value: unknown): value is ErrorBody {
 function endingOf(status: number, body: ErrorBody | null): Ending {
     if (body?.code === "E_OUTCOME_UNKNOWN" || status === 504) return "unknown";
     if (body?.code === "E_STORE_UNAVAILABLE") return "unreached";
+    // A gateway that has too much to do has not passed it on.
+    if (status === 429 && !body) return "unreached";
     // Any other answer of a gateway says nothing of what the daemon did.
     if (status >= 500 && !body) return "unknown";
     return "refused";

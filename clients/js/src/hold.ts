@@ -151,7 +151,7 @@ export class Hold {
             this.current = lock;
             this.since = asked;
         } catch (error) {
-            if (error instanceof HoldfastError && error.ending === "refused") this.lose(error);
+            if (error instanceof HoldfastError && error.isLeaseOver) this.lose(error);
             throw error;
         }
     }
@@ -210,8 +210,8 @@ export class Hold {
             try {
                 await this.renew();
             } catch {
-                // Lost, and said so; or not answered, and tried again until the lease can no longer be trusted.
-                await pause(Math.min(200, this.leftMs), this.ended.signal);
+                // Lost, and said so; or not renewed, and tried again until the lease can no longer be trusted.
+                await pause(Math.min(this.trustedMs() / 10, 5_000, this.leftMs), this.ended.signal);
             }
         }
     }
@@ -222,13 +222,15 @@ export class Hold {
     }
 
     private lookAtClock(): void {
-        if (this.lossError === null && !this.ended.signal.aborted && this.since.ms >= this.trustedMs())
-            this.lose(
-                new HoldfastError("refused", 0, {
-                    code: "E_LOCK_EXPIRED",
-                    message: `The lease of ${this.name} ran out.`,
-                }),
-            );
+        if (this.lossError !== null || this.ended.signal.aborted || this.since.ms < this.trustedMs()) return;
+        this.lose(
+            new HoldfastError("refused", 0, {
+                code: "E_LOCK_EXPIRED",
+                message: `The lease of ${this.name} ran out.`,
+            }),
+        );
+        // By this machine's clock: if that was set, the daemon would keep the lock for a lease that nobody trusts.
+        this.calls.post("/v1/release", { name: this.name, lease: this.lease }).catch(() => undefined);
     }
 
     private lose(error: HoldfastError): void {

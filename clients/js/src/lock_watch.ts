@@ -12,7 +12,7 @@ export interface Sight {
     isReachable: boolean;
     /** Why the daemon does not let it be read. */
     refusal: HoldfastError | null;
-    /** When the daemon was asked, by the clock of this machine. */
+    /** When the daemon was asked, as `performance.now()`: nobody sets that clock. */
     askedAt: number;
 }
 
@@ -21,7 +21,7 @@ export interface Sight {
  * its lease runs out.
  */
 export class LockWatch {
-    private sight: Sight = { lock: null, isReachable: true, refusal: null, askedAt: 0 };
+    private sight: Sight = { lock: null, isReachable: true, refusal: null, askedAt: -Infinity };
     private isReading = false;
     private mustReadAgain = false;
     private expiry: ReturnType<typeof setTimeout> | undefined;
@@ -56,13 +56,14 @@ export class LockWatch {
         let waitMs = 200;
         while (this.mustReadAgain && !this.ended.signal.aborted) {
             this.mustReadAgain = false;
-            const askedAt = Date.now();
+            const askedAt = performance.now();
             try {
                 const lock = await this.client.lookOnce(this.name);
                 this.see({ lock, isReachable: true, refusal: null, askedAt });
                 waitMs = 200;
             } catch (error) {
-                if (error instanceof HoldfastError && error.ending === "refused") {
+                // A refusal without a code is a gateway's, and says nothing of the lock.
+                if (error instanceof HoldfastError && error.ending === "refused" && error.code !== "") {
                     this.see({ lock: null, isReachable: true, refusal: error, askedAt });
                     break;
                 }

@@ -8,11 +8,14 @@ export interface OwnLease {
 }
 
 /**
- * The leases that tabs of this browser took, so that another of its tabs can take one over in one step, also when its
- * tab is frozen or gone. They are secrets, but what reads this storage is of the same origin, and can act as its pages.
+ * The leases that tabs of this browser took for a user, so that another of its tabs can take one over in one step, also
+ * when its tab is frozen or gone. Whoever uses the browser next is another user, and is not offered them. They are secrets, but what reads this storage is of the same origin, and can act as its pages.
  */
 export class OwnLeases {
-    constructor(private readonly storage: KeyValues) {}
+    constructor(
+        private readonly storage: KeyValues,
+        private readonly user = "",
+    ) {}
 
     get(name: string): OwnLease | null {
         try {
@@ -38,6 +41,6 @@ export class OwnLeases {
     }
 
     private key(name: string): string {
-        return `holdfast:lease:${name}`;
+        return `holdfast:lease:${encodeURIComponent(this.user)}:${name}`;
     }
 }

@@ -28,6 +28,7 @@ export class SharedFeed {
     /** What tells a newcomer how the stream is. */
     private last: FeedItem | null = null;
     private heardAt = performance.now();
+    private locks: LockManager | null;
     private readonly stopHearing: () => void;
 
     constructor(
@@ -36,21 +37,22 @@ export class SharedFeed {
         /** A leader that does not answer for so long is asleep. */
         private readonly silenceMs = 15_000,
     ) {
-        const { channel, page, locks } = browser;
+        const { channel, page } = browser;
+        this.locks = browser.locks;
         const hear = ({ data }: MessageEvent): void => this.hear(data as Message);
         channel?.addEventListener("message", hear);
         const stopWatching = page?.onChange((change) => {
             const isBack = change === "shown" || change === "returned";
             if (isBack) void this.checkLeader();
-            if (!locks && isBack) void this.lead();
-            if (!locks && change === "hidden") this.leading?.abort();
+            if (!this.locks && isBack) void this.lead();
+            if (!this.locks && change === "hidden") this.leading?.abort();
         });
         this.stopHearing = () => {
             channel?.removeEventListener("message", hear);
             stopWatching?.();
         };
-        if (locks && channel) this.stand(false);
-        else if (!page?.isHidden) void this.lead();
+        if (this.locks && channel) this.stand(false);
+        else this.leadAlone();
         void this.checkLeader();
     }
 
@@ -70,7 +72,7 @@ export class SharedFeed {
 
     /** Waits to become the leader, or does so at once, whoever it was. */
     private stand(steal: boolean): void {
-        const { locks } = this.browser;
+        const { locks } = this;
         if (!locks || this.leaving.signal.aborted) return;
         this.standing.abort();
         const standing = new AbortController();
@@ -78,11 +80,19 @@ export class SharedFeed {
         const options: LockOptions = steal ? { steal } : { signal: standing.signal };
         locks
             .request(`holdfast:feed:${this.client.url}`, options, () => this.lead())
-            .catch(() => {
+            .catch((error: unknown) => {
+                if (standing.signal.aborted) return;
+                if ((error as Error).name !== "AbortError") return this.leadAlone();
                 // Taken away while this page slept: it follows from here on.
                 this.leading?.abort();
-                if (!standing.signal.aborted) this.stand(false);
+                this.stand(false);
             });
+    }
+
+    /** There are no Web Locks, or this page may not use them: asked again, they would refuse for ever. */
+    private leadAlone(): void {
+        this.locks = null;
+        if (!this.browser.page?.isHidden) void this.lead();
     }
 
     /** Reads the stream until this tab is no longer the one that does. */
@@ -104,11 +114,11 @@ export class SharedFeed {
         }
         this.leading = null;
         // Seen again before this ended.
-        if (!this.browser.locks && !this.browser.page?.isHidden) void this.lead();
+        if (!this.locks && !this.browser.page?.isHidden) void this.lead();
     }
 
     private pass(item: FeedItem): void {
-        if (this.browser.locks) this.post({ kind: "feed_item", url: this.client.url, item });
+        if (this.locks) this.post({ kind: "feed_item", url: this.client.url, item });
         this.tell(item);
     }
 
@@ -122,13 +132,13 @@ export class SharedFeed {
     private hear(message: Message): void {
         if (message?.url !== this.client.url) return;
         if (message.kind === "feed_item" && !this.leading) this.tell(message.item);
-        if (message.kind === "feed_ask" && this.leading && this.last && this.browser.locks)
+        if (message.kind === "feed_ask" && this.leading && this.last && this.locks)
             this.post({ kind: "feed_item", url: this.client.url, item: this.last });
     }
 
     /** A page that is seen must not follow a leader that sleeps. */
     private async checkLeader(): Promise<void> {
-        if (!this.browser.locks || !this.browser.channel || this.leading) return;
+        if (!this.locks || !this.browser.channel || this.leading) return;
         const asked = performance.now();
         this.post({ kind: "feed_ask", url: this.client.url });
         await pause(this.silenceMs, this.leaving.signal);

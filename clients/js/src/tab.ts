@@ -48,7 +48,11 @@ export async function tabIdentity(browser: Browser): Promise<string> {
     };
     if (id === null || !(await isFree(id))) {
         id = newId();
-        tabStorage.setItem(key, id);
+        try {
+            tabStorage.setItem(key, id);
+        } catch {
+            // No room: it is another tab after it was loaded again.
+        }
         if (locks) await claimed(locks, id);
     }
     const own = id;
