@@ -4,9 +4,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, afterEach, before } from "node:test";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import type { AuditEvent, Lock } from "../../clients/js/src/documents";
-import { TestPage, patience } from "../console/browser";
+import { openBrowser, TestPage, patience } from "../console/browser";
 
 const script = process.env["COCKPIT_START"] ?? "";
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -97,6 +98,33 @@ function isAlive(pid: number): boolean {
     } catch {
         return false;
     }
+}
+
+export interface Place {
+    cockpit: Cockpit;
+    browser: () => Browser;
+    /** Somebody who is there. */
+    person: (user: string, dark?: boolean) => Promise<Person>;
+}
+
+/** What every test of pages begins and ends with: a sample of its own, a browser, and nobody left in it afterwards. */
+export function inCockpit(more?: (folder: string) => string[]): Place {
+    const cockpit = new Cockpit(more);
+    let opened: Browser | undefined;
+    const browser = (): Browser => {
+        assert.ok(opened, "the browser is not there yet");
+        return opened;
+    };
+    before(async () => {
+        await cockpit.start();
+        opened = await openBrowser();
+    });
+    afterEach(async () => cockpit.clear());
+    after(async () => {
+        await opened?.close();
+        await cockpit.remove();
+    });
+    return { cockpit, browser, person: (user, dark) => Person.at(cockpit, browser(), user, dark) };
 }
 
 /** Somebody with a browser of their own, signed in. */

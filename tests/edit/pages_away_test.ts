@@ -1,26 +1,10 @@
 // Tabs that are duplicated, frozen, killed or many, and a daemon that is away.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { openBrowser } from "../console/browser";
-import { Cockpit, Person, type Tab } from "./cockpit";
+import { test } from "node:test";
+import { inCockpit, type Tab } from "./cockpit";
 
-const cockpit = new Cockpit();
-let browser: Browser;
+const { cockpit, person } = inCockpit();
 
-before(async () => {
-    await cockpit.start();
-    browser = await openBrowser();
-});
-
-after(async () => {
-    await browser?.close();
-    await cockpit.remove();
-});
-
-const person = (user: string): Promise<Person> => Person.at(cockpit, browser, user);
-
-afterEach(async () => cockpit.clear());
 const unlock = async (tab: Tab, project: string): Promise<void> => {
     const { lock_id } = await tab.lock(project);
     assert.equal(await tab.post("/v1/unlock", { name: `project/${project}/edit`, lock_id, reason: "test" }), 200);

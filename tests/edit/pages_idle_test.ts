@@ -1,11 +1,9 @@
 // Editors that do nothing, with times that are shorter than those of the policies.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { test } from "node:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { openBrowser } from "../console/browser";
-import { Cockpit, Person } from "./cockpit";
+import { inCockpit } from "./cockpit";
 
 const staleAfterMs = 3_000;
 const policies = `
@@ -20,27 +18,11 @@ stale_after = "${staleAfterMs}ms"
 unless_held = ["project/*/propagation"]
 `;
 
-let cockpit: Cockpit;
-let browser: Browser;
-
-before(async () => {
-    cockpit = new Cockpit((folder) => {
-        const file = join(folder, "short.toml");
-        writeFileSync(file, policies);
-        return [file, "--stale-after-ms", String(staleAfterMs), "--renew-every-ms", "500"];
-    });
-    await cockpit.start();
-    browser = await openBrowser();
+const { person } = inCockpit((folder) => {
+    const file = join(folder, "short.toml");
+    writeFileSync(file, policies);
+    return [file, "--stale-after-ms", String(staleAfterMs), "--renew-every-ms", "500"];
 });
-
-after(async () => {
-    await browser?.close();
-    await cockpit.remove();
-});
-
-const person = (user: string): Promise<Person> => Person.at(cockpit, browser, user);
-
-afterEach(async () => cockpit.clear());
 
 test("an idle editor loses the lock, keeps the draft and goes on with it", async () => {
     const ana = await person("ana");

@@ -1,24 +1,10 @@
 // A picture of every screen and state, and what axe says of it.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { openBrowser, TestPage } from "../console/browser";
-import { Cockpit, Person, type Tab } from "./cockpit";
+import { test } from "node:test";
+import { TestPage } from "../console/browser";
+import { inCockpit, type Tab } from "./cockpit";
 
-const cockpit = new Cockpit();
-let browser: Browser;
-
-before(async () => {
-    await cockpit.start();
-    browser = await openBrowser();
-});
-
-after(async () => {
-    await browser?.close();
-    await cockpit.remove();
-});
-
-afterEach(async () => cockpit.clear());
+const { cockpit, browser, person } = inCockpit();
 
 async function shot({ test: page }: Tab, name: string): Promise<void> {
     await page.checkAccessibility(name);
@@ -26,7 +12,7 @@ async function shot({ test: page }: Tab, name: string): Promise<void> {
 }
 
 test("signing in and the list of projects", async () => {
-    const page = await TestPage.open(browser, cockpit.url);
+    const page = await TestPage.open(browser(), cockpit.url);
     await page.page.getByRole("heading", { name: "Who are you?" }).waitFor();
     await page.checkAccessibility("sign-in");
     await page.screenshot("cockpit-sign-in");
@@ -40,8 +26,8 @@ test("signing in and the list of projects", async () => {
 for (const dark of [false, true])
     test(`every state of a dashboard, ${dark ? "dark" : "light"}`, async () => {
         const suffix = dark ? "-dark" : "";
-        const ana = await Person.at(cockpit, browser, "ana", dark);
-        const ben = await Person.at(cockpit, browser, "ben", dark);
+        const ana = await person("ana", dark);
+        const ben = await person("ben", dark);
         const one = await ana.open("apollo", "architecture");
         await shot(one, `unlocked${suffix}`);
         await one.edit();
@@ -66,7 +52,7 @@ for (const dark of [false, true])
     });
 
 test("the same on a telephone", async () => {
-    const ana = await Person.at(cockpit, browser, "ana");
+    const ana = await person("ana");
     const tab = await ana.open("apollo", "roadmap");
     await tab.page.setViewportSize({ width: 390, height: 844 });
     await tab.edit();
@@ -76,7 +62,7 @@ test("the same on a telephone", async () => {
 });
 
 test("a propagation", async () => {
-    const ben = await Person.at(cockpit, browser, "ben");
+    const ben = await person("ben");
     const tab = await ben.open("apollo", "roadmap");
     await tab.propagate();
     await tab.banner.getByText("Changes are propagating").waitFor();

@@ -1,26 +1,9 @@
 // What docs/reference/edit-locks.md lists, in a real browser against the sample application and its daemon.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { openBrowser } from "../console/browser";
-import { Cockpit, Person, type Tab } from "./cockpit";
+import { test } from "node:test";
+import { inCockpit, type Tab } from "./cockpit";
 
-const cockpit = new Cockpit();
-let browser: Browser;
-
-before(async () => {
-    await cockpit.start();
-    browser = await openBrowser();
-});
-
-after(async () => {
-    await browser?.close();
-    await cockpit.remove();
-});
-
-const person = (user: string): Promise<Person> => Person.at(cockpit, browser, user);
-
-afterEach(async () => cockpit.clear());
+const { person } = inCockpit();
 
 test("one dashboard is edited at a time: the flow of the document, step by step", async () => {
     const ana = await person("ana");

@@ -2,8 +2,8 @@
 
 #include "json.hpp"
 #include "pages.hpp"
+#include "replies.hpp"
 
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
 #include <algorithm>
@@ -23,33 +23,8 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds to_answer{15};
 constexpr std::size_t longest_text = std::size_t{256} << 10;
-/// Of one user for one dashboard. More are a client that tries again and again, not work.
-constexpr std::int64_t most_drafts = 20;
-constexpr auto cookie_name = "cockpit_session=";
-constexpr auto dashboard_columns = "project, id, name, text, version, saved_by, saved_at";
 
 holdfast::Deadline soon() { return holdfast::Deadline::in(holdfast::host_clock(), to_answer); }
-
-Response reply(const json::object& document, int status = 200) {
-    return {.status = status, .body = json::serialize(document)};
-}
-
-Response reply(const Error& error) {
-    const int status = holdfast::row_of(error.code).http_status;
-    return reply(document_of(error), status == 0 ? 500 : status);
-}
-
-Response denied(const std::string& message, int status = 403) {
-    return reply(document_of(Error{Errc::denied, message}), status);
-}
-
-Response not_found() { return reply(document_of(Error{Errc::lock_not_held, "there is no such thing here"}), 404); }
-
-std::int64_t number_of(const holdfast::SqlCell& cell) {
-    std::int64_t number = 0;
-    if (cell) std::from_chars(cell->data(), cell->data() + cell->size(), number);
-    return number;
-}
 
 bool is_id(std::string_view text) {
     return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
@@ -66,48 +41,6 @@ std::vector<std::string> parts_of(std::string_view path) {
         path.remove_prefix(end);
     }
     return parts;
-}
-
-json::object object_in(const std::string& body) {
-    boost::system::error_code error;
-    const json::value document = json::parse(body, error);
-    return !error && document.is_object() ? document.as_object() : json::object{};
-}
-
-std::string text_in(const json::object& document, std::string_view key) {
-    const json::value* const value = document.if_contains(key);
-    return value != nullptr && value->is_string() ? std::string(value->as_string()) : "";
-}
-
-std::int64_t number_in(const json::object& document, std::string_view key, std::int64_t otherwise) {
-    const json::value* const value = document.if_contains(key);
-    return value != nullptr && value->is_int64() ? value->as_int64() : otherwise;
-}
-
-json::object document_of(const std::vector<holdfast::SqlCell>& row) {
-    return {{"project", row.at(0).value_or("")}, {"id", row.at(1).value_or("")},
-            {"name", row.at(2).value_or("")},    {"text", row.at(3).value_or("")},
-            {"version", number_of(row.at(4))},   {"saved_by", row.at(5).value_or("")},
-            {"saved_at", row.at(6).value_or("")}};
-}
-
-/// A page of another origin may send requests here, too: its browser says so.
-bool is_foreign(const Request& request, std::uint16_t port) {
-    const std::string own = ":" + std::to_string(port);
-    const std::string host = request.header("host");
-    if (host != "127.0.0.1" + own && host != "localhost" + own) return true;
-    const std::string site = request.header("sec-fetch-site");
-    if (!site.empty() && site != "same-origin" && site != "none") return true;
-    const std::string origin = request.header("origin");
-    return !origin.empty() && origin != "http://" + host;
-}
-
-std::string session_in(const Request& request) {
-    const std::string cookies = request.header("cookie");
-    const auto found = cookies.find(cookie_name);
-    if (found == std::string::npos) return "";
-    const auto begin = found + std::string_view(cookie_name).size();
-    return cookies.substr(begin, std::min(cookies.find(';', begin), cookies.size()) - begin);
 }
 
 const char* name_of(Progress::State state) {
@@ -140,10 +73,20 @@ struct Api::Call {
     const std::string& name;
     User& user;
     holdfast::ProjectLocks locks;
+    json::object body{};
     std::string project{};
     std::string dashboard{};
     std::string draft{};
-    json::object body{};
+    /// What the body says of a text, by this user in this place.
+    [[nodiscard]] Draft typed() const {
+        return {.project = project,
+                .dashboard = dashboard,
+                .user = name,
+                .text = text_in(body, "text"),
+                .base_version = number_in(body, "base_version", 0),
+                .tab = text_in(body, "tab"),
+                .is_private = is_in(body, "private")};
+    }
 };
 
 Api::Api(const Settings& settings)
@@ -151,24 +94,14 @@ Api::Api(const Settings& settings)
       users_(users_in(settings.tokens, settings.daemon, settings.times)),
       proxy_(settings.daemon),
       database_(settings.database),
+      sessions_(database_, users_),
+      dashboards_(database_),
+      drafts_(database_),
       propagations_("sqlite:" + settings.database) {}
-
-Result<Rows> Api::run(const std::string& sql, const std::vector<holdfast::SqlValue>& values) {
-    const std::scoped_lock lock(mutex_);
-    return database_.run(sql, values);
-}
-
-std::string Api::user_of(const Request& request) {
-    const std::string session = session_in(request);
-    if (session.empty()) return "";
-    const auto found = run("SELECT user FROM sessions WHERE id = ?1", {session});
-    const std::string name = found && !found->empty() ? found->front().at(0).value_or("") : "";
-    return users_.contains(name) ? name : "";
-}
 
 std::optional<Response> Api::relay(const Request& request, int socket) {
     if (is_foreign(request, settings_.port)) return denied("a page of another origin may not ask this");
-    const std::string name = user_of(request);
+    const std::string name = sessions_.user_of(request);
     if (name.empty()) return denied("sign in first", 401);
     return proxy_.relay(request, users_.at(name).token, socket);
 }
@@ -179,26 +112,26 @@ Response Api::answer(const Request& request) {
         if (request.method != "GET") return not_found();
         return page_at(settings_.web, request.path);
     }
-    if (request.path == "/api/session") return session(request);
-    const std::string name = user_of(request);
+    auto body = object_in(request.body);
+    if (!body) return reply(body.error());
+    if (request.path == "/api/session") return session(request, *body);
+    const std::string name = sessions_.user_of(request);
     if (name.empty()) return denied("sign in first", 401);
-    return answer_signed_in(request, name);
+    return answer_signed_in(request, std::move(*body), name);
 }
 
-Response Api::session(const Request& request) {
-    std::string name = user_of(request);
+Response Api::session(const Request& request, const json::object& body) {
+    std::string name = sessions_.user_of(request);
     std::string cookie;
     if (request.method == "POST") {
-        name = text_in(object_in(request.body), "user");
+        name = text_in(body, "user");
         if (!users_.contains(name)) return denied("nobody of that name may use the sample", 401);
-        const std::string id = holdfast::LeaseKey::random().reveal();
-        if (const auto kept = run("INSERT INTO sessions VALUES (?1, ?2)", {id, name}); !kept)
-            return reply(kept.error());
-        cookie = cookie_name + id + "; Path=/; HttpOnly; SameSite=Strict";
+        auto begun = sessions_.begin(name);
+        if (!begun) return reply(begun.error());
+        cookie = std::move(*begun);
     } else if (request.method == "DELETE") {
-        (void)run("DELETE FROM sessions WHERE id = ?1", {session_in(request)});
+        cookie = sessions_.end(request);
         name.clear();
-        cookie = std::string(cookie_name) + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=0";
     } else if (request.method != "GET") {
         return not_found();
     }
@@ -217,7 +150,7 @@ Response Api::session(const Request& request) {
     return answer;
 }
 
-Response Api::answer_signed_in(const Request& request, const std::string& name) {
+Response Api::answer_signed_in(const Request& request, json::object body, const std::string& name) {
     using Handler = Response (Api::*)(const Call&);
     struct Route {
         const char* method;
@@ -229,7 +162,6 @@ Response Api::answer_signed_in(const Request& request, const std::string& name) 
         Route{"PUT", {"P", "dashboards", "D"}, &Api::save},
         Route{"POST", {"P", "editing"}, &Api::begin_editing},
         Route{"PUT", {"P", "dashboards", "D", "draft"}, &Api::keep_draft},
-        Route{"POST", {"P", "dashboards", "D", "draft"}, &Api::keep_draft},
         Route{"GET", {"P", "dashboards", "D", "drafts"}, &Api::drafts},
         Route{"DELETE", {"P", "dashboards", "D", "drafts", "N"}, &Api::drop_draft},
         Route{"POST", {"P", "propagation"}, &Api::propagate},
@@ -250,8 +182,7 @@ Response Api::answer_signed_in(const Request& request, const std::string& name) 
     const auto locks = holdfast::ProjectLocks::of(parts.front());
     if (!locks) return reply(locks.error());
 
-    Call call{request, name, users_.at(name), *locks, parts.front()};
-    call.body = object_in(request.body);
+    Call call{request, name, users_.at(name), *locks, std::move(body), parts.front()};
     if (is_audit) return audit(call);
     for (const Route& route : routes) {
         if (request.method != route.method || parts.size() != route.parts.size()) continue;
@@ -268,36 +199,12 @@ Response Api::answer_signed_in(const Request& request, const std::string& name) 
 }
 
 Response Api::projects() {
-    const auto rows =
-        run("SELECT p.id, p.name, d.id, d.name, d.version FROM projects p JOIN dashboards d ON d.project = p.id "
-            "ORDER BY p.name, d.place");
-    if (!rows) return reply(rows.error());
-    json::array all;
-    for (const auto& row : *rows) {
-        const std::string id = row.at(0).value_or("");
-        if (all.empty() || std::string_view(all.back().at("id").as_string()) != id)
-            all.push_back(
-                {{"id", row.at(0).value_or("")}, {"name", row.at(1).value_or("")}, {"dashboards", json::array()}});
-        all.back()
-            .at("dashboards")
-            .as_array()
-            .push_back(
-                {{"id", row.at(2).value_or("")}, {"name", row.at(3).value_or("")}, {"version", number_of(row.at(4))}});
-    }
-    return reply(json::object{{"projects", all}});
-}
-
-Result<json::object> Api::read_dashboard(const std::string& project, const std::string& dashboard) {
-    const auto rows =
-        run(std::string("SELECT ") + dashboard_columns + " FROM dashboards WHERE project = ?1 AND id = ?2",
-            {project, dashboard});
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->empty()) return fail(Errc::lock_not_held, "there is no such dashboard");
-    return document_of(rows->front());
+    const auto all = dashboards_.by_project();
+    return all ? reply(json::object{{"projects", *all}}) : reply(all.error());
 }
 
 Response Api::dashboard(const Call& call) {
-    const auto found = read_dashboard(call.project, call.dashboard);
+    const auto found = dashboards_.read(call.project, call.dashboard);
     return found ? reply(*found) : reply(found.error());
 }
 
@@ -324,133 +231,66 @@ Result<holdfast::FencedDatabase> Api::seal_for(const Call& call) {
 Response Api::begin_editing(const Call& call) {
     // Sealed before the text is read: what a former screen has not saved by now is not saved any more.
     if (const auto sealed = seal_for(call); !sealed) return reply(sealed.error());
-    auto found = read_dashboard(call.project, text_in(call.body, "dashboard"));
+    const std::string dashboard = text_in(call.body, "dashboard");
+    auto found = dashboards_.read(call.project, dashboard);
     if (!found) return reply(found.error());
-    Call of_dashboard = call;
-    of_dashboard.dashboard = text_in(call.body, "dashboard");
-    auto kept = read_drafts(of_dashboard);
+    auto kept = drafts_.of(call.project, dashboard, call.name);
     if (!kept) return reply(kept.error());
     (*found)["drafts"] = std::move(*kept);
     return reply(*found);
 }
 
 Response Api::save(const Call& call) {
-    const std::string text = text_in(call.body, "text");
-    const std::int64_t base = number_in(call.body, "base_version", 0);
-    if (text.size() > longest_text) return reply(Error{Errc::usage, "the text is longer than 256 KiB"});
-    std::optional<std::int64_t> newer;
-    std::string saved_at;
-    const auto write = [&](holdfast::FencedDatabase& database) -> Result<void> {
-        const auto updated = database.run(
-            "UPDATE dashboards SET text = $1, version = version + 1, saved_by = $2, "
-            "saved_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE project = $3 AND id = $4 AND version = $5",
-            {text, call.name, call.project, call.dashboard, base});
-        if (!updated) return std::unexpected(updated.error());
-        const auto found = database.run("SELECT version, saved_at FROM dashboards WHERE project = $1 AND id = $2",
-                                        {call.project, call.dashboard});
-        if (!found) return std::unexpected(found.error());
-        if (found->rows.empty()) return fail(Errc::lock_not_held, "there is no such dashboard");
-        const std::int64_t version = number_of(found->rows.front().at(0));
-        saved_at = found->rows.front().at(1).value_or("");
-        if (updated->changed == 1) return {};
-        newer = version;
-        return fail(Errc::data_invalid, "the dashboard was changed after the version that this text began with");
-    };
+    const Draft typed = call.typed();
+    if (typed.text.size() > longest_text) return reply(Error{Errc::usage, "the text is longer than 256 KiB"});
+    TextToSave text{.project = call.project,
+                    .dashboard = call.dashboard,
+                    .text = typed.text,
+                    .base_version = typed.base_version,
+                    .by = call.name};
     auto database = seal_for(call);
+    const auto write = [&text](holdfast::FencedDatabase& inside) { return text.write_in(inside); };
     const auto saved = database ? call.user.guard->save(*database, call.locks, write, soon())
                                 : Result<void>(std::unexpected(database.error()));
     if (saved) {
-        // What was typed is saved now.
-        (void)run("DELETE FROM drafts WHERE project = ?1 AND dashboard = ?2 AND user = ?3 AND why = 'typed'",
-                  {call.project, call.dashboard, call.name});
-        return reply(json::object{{"version", base + 1}, {"saved_at", saved_at}});
+        drafts_.forget_typed(typed);
+        return reply(json::object{{"version", typed.base_version + 1}, {"saved_at", text.saved_at}});
     }
 
     Response answer = reply(saved.error());
     json::object document = document_of(saved.error());
-    if (newer) {
+    if (text.newer) {
         answer.status = 409;
         document["error"].as_object()["code"] = "version_conflict";
-        document["version"] = *newer;
+        document["version"] = *text.newer;
     }
     if (call.user.may_edit)
-        if (auto draft = keep(call, text, base, "refused")) document["draft"] = std::move(*draft);
+        if (auto draft = drafts_.keep_refused(typed)) document["draft"] = std::move(*draft);
     answer.body = json::serialize(document);
     return answer;
 }
 
-Result<json::object> Api::keep(const Call& call, const std::string& text, std::int64_t base_version,
-                               const std::string& why) {
-    const bool replaces = why == "typed";
-    const std::vector<holdfast::SqlValue> whose{call.project, call.dashboard, call.name};
-    if (replaces) {
-        const auto dropped =
-            run("DELETE FROM drafts WHERE project = ?1 AND dashboard = ?2 AND user = ?3 AND why = 'typed'", whose);
-        if (!dropped) return std::unexpected(dropped.error());
-    }
-    const auto kept =
-        run("INSERT INTO drafts (project, dashboard, user, text, base_version, kept_at, why) "
-            "VALUES (?1, ?2, ?3, ?4, ?5, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?6) RETURNING id, kept_at",
-            {call.project, call.dashboard, call.name, text, base_version, why});
-    if (!kept) return std::unexpected(kept.error());
-    std::vector<holdfast::SqlValue> values = whose;
-    values.emplace_back(most_drafts);
-    (void)run(
-        "DELETE FROM drafts WHERE project = ?1 AND dashboard = ?2 AND user = ?3 AND id NOT IN (SELECT id FROM drafts "
-        "WHERE project = ?1 AND dashboard = ?2 AND user = ?3 ORDER BY id DESC LIMIT ?4)",
-        values);
-    return json::object{{"id", number_of(kept->front().at(0))},
-                        {"user", call.name},
-                        {"is_mine", true},
-                        {"text", text},
-                        {"base_version", base_version},
-                        {"kept_at", kept->front().at(1).value_or("")},
-                        {"why", why}};
-}
-
 Response Api::keep_draft(const Call& call) {
     if (!call.user.may_edit) return denied("you may not edit here");
-    const std::string text = text_in(call.body, "text");
-    if (text.size() > longest_text) return reply(Error{Errc::usage, "the text is longer than 256 KiB"});
-    const auto kept = keep(call, text, number_in(call.body, "base_version", 0), "typed");
+    const Draft typed = call.typed();
+    if (typed.text.size() > longest_text) return reply(Error{Errc::usage, "the text is longer than 256 KiB"});
+    const auto kept = drafts_.keep_typed(typed);
     return kept ? reply(*kept) : reply(kept.error());
 }
 
-Result<json::array> Api::read_drafts(const Call& call) {
-    const auto rows =
-        run("SELECT id, user, text, base_version, kept_at, why FROM drafts WHERE project = ?1 AND dashboard = ?2 "
-            "ORDER BY id DESC",
-            {call.project, call.dashboard});
-    if (!rows) return std::unexpected(rows.error());
-    json::array all;
-    for (const auto& row : *rows)
-        all.push_back({{"id", number_of(row.at(0))},
-                       {"user", row.at(1).value_or("")},
-                       {"is_mine", row.at(1) == call.name},
-                       {"text", row.at(2).value_or("")},
-                       {"base_version", number_of(row.at(3))},
-                       {"kept_at", row.at(4).value_or("")},
-                       {"why", row.at(5).value_or("")}});
-    return all;
-}
-
 Response Api::drafts(const Call& call) {
-    // Of everybody who may edit: who took over from somebody sees what was not saved, too.
     if (!call.user.may_edit) return reply(json::object{{"drafts", json::array()}});
-    const auto all = read_drafts(call);
+    const auto all = drafts_.of(call.project, call.dashboard, call.name);
     return all ? reply(json::object{{"drafts", *all}}) : reply(all.error());
 }
 
 Response Api::drop_draft(const Call& call) {
     const auto lock = call.user.store->inspect(call.locks.edit, soon());
     const bool edits = lock && lock->lease && lock->lease->holder.user == call.name;
-    std::int64_t id = 0;
-    std::from_chars(call.draft.data(), call.draft.data() + call.draft.size(), id);
-    const auto dropped = run(
-        "DELETE FROM drafts WHERE id = ?1 AND project = ?2 AND dashboard = ?3 AND (user = ?4 OR ?5 = 1) RETURNING id",
-        {id, call.project, call.dashboard, call.name, std::int64_t{edits ? 1 : 0}});
+    const std::int64_t id = number_of(call.draft);
+    const auto dropped = drafts_.drop(id, call.typed(), edits);
     if (!dropped) return reply(dropped.error());
-    return dropped->empty() ? not_found() : reply(json::object{{"dropped", id}});
+    return *dropped ? reply(json::object{{"dropped", id}}) : not_found();
 }
 
 Response Api::propagate(const Call& call) {

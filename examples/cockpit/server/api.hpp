@@ -1,23 +1,23 @@
 #pragma once
 
+#include "dashboards.hpp"
 #include "database.hpp"
+#include "drafts.hpp"
 #include "holdfast/edit.hpp"
 #include "http.hpp"
 #include "propagations.hpp"
 #include "proxy.hpp"
+#include "sessions.hpp"
 #include "users.hpp"
 
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace cockpit {
 
@@ -43,8 +43,8 @@ private:
     /// A request of somebody who is signed in, with what its path names.
     struct Call;
 
-    [[nodiscard]] Response answer_signed_in(const Request& request, const std::string& name);
-    [[nodiscard]] Response session(const Request& request);
+    [[nodiscard]] Response answer_signed_in(const Request& request, boost::json::object body, const std::string& name);
+    [[nodiscard]] Response session(const Request& request, const boost::json::object& body);
     [[nodiscard]] Response projects();
     [[nodiscard]] Response dashboard(const Call& call);
     [[nodiscard]] Response begin_editing(const Call& call);
@@ -56,21 +56,15 @@ private:
     [[nodiscard]] Response propagation(const Call& call);
     [[nodiscard]] Response audit(const Call& call);
 
-    [[nodiscard]] std::string user_of(const Request& request);
     [[nodiscard]] holdfast::Result<holdfast::FencedDatabase> seal_for(const Call& call);
-    [[nodiscard]] holdfast::Result<Rows> run(const std::string& sql,
-                                             const std::vector<holdfast::SqlValue>& values = {});
-    [[nodiscard]] holdfast::Result<boost::json::object> read_dashboard(const std::string& project,
-                                                                       const std::string& dashboard);
-    [[nodiscard]] holdfast::Result<boost::json::array> read_drafts(const Call& call);
-    [[nodiscard]] holdfast::Result<boost::json::object> keep(const Call& call, const std::string& text,
-                                                             std::int64_t base_version, const std::string& why);
 
     const Settings settings_;
     std::map<std::string, User> users_;
     Proxy proxy_;
-    std::mutex mutex_;  ///< Guards the connection.
     Database database_;
+    Sessions sessions_;
+    Dashboards dashboards_;
+    Drafts drafts_;
     Propagations propagations_;
 };
 

@@ -20,9 +20,9 @@ CREATE TABLE IF NOT EXISTS dashboards (
     project TEXT NOT NULL, id TEXT NOT NULL, place INTEGER NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL,
     version INTEGER NOT NULL, saved_by TEXT NOT NULL, saved_at TEXT NOT NULL,
     PRIMARY KEY (project, id));
-CREATE TABLE IF NOT EXISTS drafts (
+CREATE TABLE IF NOT EXISTS kept_drafts (
     id INTEGER PRIMARY KEY AUTOINCREMENT, project TEXT NOT NULL, dashboard TEXT NOT NULL, user TEXT NOT NULL,
-    text TEXT NOT NULL, base_version INTEGER NOT NULL, kept_at TEXT NOT NULL, why TEXT NOT NULL);
+    tab TEXT NOT NULL, text TEXT NOT NULL, base_version INTEGER NOT NULL, kept_at TEXT NOT NULL, why TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, user TEXT NOT NULL);
 INSERT OR IGNORE INTO projects VALUES ('apollo', 'Apollo'), ('gemini', 'Gemini');
 INSERT OR IGNORE INTO dashboards
@@ -84,6 +84,7 @@ Database::Database(const std::string& file) {
 }
 
 holdfast::Result<Rows> Database::run(const std::string& sql, const std::vector<SqlValue>& values) {
+    const std::scoped_lock lock(mutex_);
     sqlite3_stmt* prepared = nullptr;
     if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
         return std::unexpected(failure(database_.get()));

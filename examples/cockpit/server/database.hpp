@@ -4,6 +4,7 @@
 #include "holdfast/sql.hpp"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace cockpit {
 
 using Rows = std::vector<std::vector<holdfast::SqlCell>>;
 
-/// One connection. For one thread at a time.
+/// One connection. Threads: `run` may be called from any.
 class Database {
 public:
     /// Makes the tables and two projects if the file is new. Throws `std::runtime_error` where it cannot be opened.
@@ -29,6 +30,7 @@ private:
     struct Close {
         void operator()(sqlite3* database) const;
     };
+    std::mutex mutex_;  ///< Guards the connection.
     std::unique_ptr<sqlite3, Close> database_;
 };
 

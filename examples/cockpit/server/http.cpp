@@ -5,6 +5,7 @@
 #include <boost/beast/http.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <exception>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 
 constexpr std::uint64_t largest_body = std::uint64_t{1} << 20;
+constexpr std::uint64_t most_drained = 16 * largest_body;
 constexpr std::size_t most_connections = 200;
 
 /// Pages run no script and load nothing but what this server sends.
@@ -67,6 +69,19 @@ http::response<http::string_body> message_of(const Response& response, unsigned 
     message.keep_alive(keep_alive);
     message.prepare_payload();
     return message;
+}
+
+Response too_long() {
+    return {.status = 413, .body = R"({"error":{"code":"E_USAGE","message":"the request is too long"}})"};
+}
+
+/// Reads on for a moment: a connection that is closed on unread bytes takes the answer with it.
+void drain(tcp::socket& socket) {
+    std::array<char, 65536> bytes{};
+    boost::system::error_code error;
+    socket.shutdown(tcp::socket::shutdown_send, error);
+    for (std::uint64_t left = most_drained; left > 0 && !error;)
+        left -= std::min<std::uint64_t>(left, socket.read_some(asio::buffer(bytes), error));
 }
 
 }  // namespace
@@ -131,7 +146,13 @@ void HttpServer::serve(Connection& connection) {
         http::request_parser<http::string_body> parser;
         parser.body_limit(largest_body);
         http::read(connection.socket, buffer, parser, error);
-        if (error) break;
+        if (error == http::error::body_limit) {
+            // Said, so that a page knows that nothing was changed. The rest of the body is not waited for.
+            error = {};
+            http::write(connection.socket, message_of(too_long(), 11, false), error);
+            drain(connection.socket);
+        }
+        if (error || !parser.is_done()) break;
         const Request request = request_of(parser.get());
         if (request.path.starts_with("/v1/")) {
             const auto refused = relay_(request, connection.socket.native_handle());

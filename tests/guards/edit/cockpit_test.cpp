@@ -327,7 +327,7 @@ TEST_F(Cockpit, WhoOnlyLooksIsDeniedEverythingElse) {
 
 TEST_F(Cockpit, ADraftIsKeptWithoutALockAndThrownAwayByItsAuthorOnly) {
     const std::string place = "/api/projects/apollo/dashboards/roadmap/";
-    const Answer kept = ana.call("POST", place + "draft", R"({"text":"typed","base_version":1})");
+    const Answer kept = ana.call("PUT", place + "draft", R"({"text":"typed","base_version":1})");
     ASSERT_EQ(kept.status, 200) << kept.body;
     EXPECT_EQ(ana.call("PUT", place + "draft", R"({"text":"typed more","base_version":1})").status, 200);
     const Document drafts = ben.get(place + "drafts").json();
@@ -337,6 +337,58 @@ TEST_F(Cockpit, ADraftIsKeptWithoutALockAndThrownAwayByItsAuthorOnly) {
     const std::string one = place + "drafts/" + drafts.text("/drafts/0/id");
     EXPECT_EQ(ben.call("DELETE", one).status, 404);
     EXPECT_EQ(ana.call("DELETE", one).status, 200);
+}
+
+TEST_F(Cockpit, ADraftOfOneTabReplacesNoOtherTabsAndASaveForgetsItsOwnAlone) {
+    const std::string place = "/api/projects/apollo/dashboards/architecture/";
+    const auto keep = [&](const std::string& tab, const std::string& text) {
+        return ana
+            .call("PUT", place + "draft", fmt::format(R"({{"text":"{}","base_version":1,"tab":"{}"}})", text, tab))
+            .status;
+    };
+    EXPECT_EQ(keep("left", "of the left tab"), 200);
+    EXPECT_EQ(keep("right", "of the right tab"), 200);
+    EXPECT_EQ(keep("right", "more of the right tab"), 200);
+    const Lease lease = edit(ana);
+    const Answer saved = ana.call(
+        "PUT", "/api/projects/apollo/dashboards/architecture",
+        fmt::format(R"({{"text":"x","base_version":{},"tab":"right","lock_id":"{}"}})", version(), lease.lock_id),
+        {{"Holdfast-Lock", "project/apollo/edit"}, {"Holdfast-Token", lease.token}});
+    EXPECT_EQ(saved.status, 200) << saved.body;
+    std::vector<std::string> typed;
+    const Document drafts = ana.get(place + "drafts").json();
+    for (std::size_t i = 0; i < drafts.size("/drafts"); ++i) {
+        const std::string at = "/drafts/" + std::to_string(i);
+        if (drafts.text(at + "/why") == "typed") typed.push_back(drafts.text(at + "/text"));
+    }
+    EXPECT_THAT(typed, testing::ElementsAre("of the left tab"));
+}
+
+TEST_F(Cockpit, ABodyThatCannotBeReadChangesNothing) {
+    const std::string place = "/api/projects/apollo/dashboards/techstack/";
+    ASSERT_EQ(ana.call("PUT", place + "draft", R"({"text":"typed","tab":"one"})").status, 200);
+    for (const std::string body : {R"({"text":"cut off)", R"({"text":"\ud800","tab":"one"})", "[]", "\x80"}) {
+        const Answer refused = ana.call("PUT", place + "draft", body);
+        EXPECT_EQ(refused.status, 400) << refused.body;
+    }
+    EXPECT_EQ(ana.get(place + "drafts").json().text("/drafts/0/text"), "typed");
+}
+
+TEST_F(Cockpit, ARequestThatIsTooLongIsAnsweredBeforeTheConnectionIsClosed) {
+    const Lease lease = edit(ana);
+    EXPECT_EQ(save(ana, lease, std::string(300'000, 'x'), version()).status, 400);
+    const Answer refused = save(ana, lease, std::string(3'000'000, 'x'), version());
+    EXPECT_EQ(refused.status, 413);
+    EXPECT_EQ(refused.json().text("/error/code"), "E_USAGE");
+}
+
+TEST_F(Cockpit, APageOfOneUserDoesNothingInTheNameOfTheNextOneInItsBrowser) {
+    const Client::Headers of_ana{{"Cockpit-User", "ana"}};
+    EXPECT_EQ(ana.call("GET", "/api/projects", "", of_ana).status, 200);
+    EXPECT_EQ(ben.call("GET", "/api/projects", "", of_ana).status, 401);
+    EXPECT_EQ(ben.call("PUT", "/api/projects/apollo/dashboards/roadmap/draft", R"({"text":"of ana"})", of_ana).status,
+              401);
+    EXPECT_EQ(ben.call("POST", "/v1/acquire", R"({"name":"project/apollo/edit","holder":"x"})", of_ana).status, 401);
 }
 
 TEST_F(Cockpit, TheAuditViewTellsEverySessionAndTheActiveOnesAlone) {

@@ -69,11 +69,33 @@ interface Sending {
     method?: "GET" | "POST" | "PUT" | "DELETE";
     body?: unknown;
     headers?: Record<string, string>;
-    /** Sent also when the page is closed right after. */
+    /** Sent also when the page is closed right after, unless it is too long for that. */
     keepalive?: boolean;
 }
 
 const timeoutMs = 15_000;
+/** What a browser sends for a page that is gone: 64 KiB for all of its requests together. */
+const mostKeptAlive = 50_000;
+
+let signedIn = "";
+let whenSignedOut = (): void => {};
+
+/**
+ * From here on requests are made for this user, and for nobody who signs in later in another tab. `signedOut` is called
+ * when the server answers that this browser is signed in as nobody, or as somebody else.
+ */
+export function actAs(user: string, signedOut: () => void): void {
+    signedIn = user;
+    whenSignedOut = signedOut;
+}
+
+/** `fetch` for the user of this page. */
+export async function fetchAsUser(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+    const headers = signedIn === "" ? init.headers : { ...(init.headers as object), "Cockpit-User": signedIn };
+    const response = await fetch(input, { ...init, ...(headers ? { headers } : {}) });
+    if (response.status === 401 && signedIn !== "") whenSignedOut();
+    return response;
+}
 
 /** Each call is sent once, and ends as those of the daemon do: see `HoldfastError.ending`. */
 async function call<T>(path: string, sending: Sending = {}): Promise<T> {
@@ -82,11 +104,12 @@ async function call<T>(path: string, sending: Sending = {}): Promise<T> {
     let response: Response;
     let text: string;
     try {
-        response = await fetch(path, {
+        const sent = body === undefined ? null : JSON.stringify(body);
+        response = await fetchAsUser(path, {
             method,
-            keepalive,
-            headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" },
-            body: body === undefined ? null : JSON.stringify(body),
+            keepalive: keepalive && new Blob([sent ?? ""]).size < mostKeptAlive,
+            headers: sent === null ? headers : { ...headers, "Content-Type": "application/json" },
+            body: sent,
             cache: "no-store",
             signal: AbortSignal.timeout(timeoutMs),
         });
@@ -110,6 +133,13 @@ const dashboardPath = (project: string, dashboard: string): string =>
     `/api/projects/${encodeURIComponent(project)}/dashboards/${encodeURIComponent(dashboard)}`;
 const projectPath = (project: string): string => `/api/projects/${encodeURIComponent(project)}`;
 
+/** What stands in an editor, the version that it began from, and the tab it is in. */
+export interface Typed {
+    text: string;
+    base: number;
+    tab: string;
+}
+
 export interface Proof {
     headers: Record<string, string>;
     lockId: string;
@@ -117,6 +147,8 @@ export interface Proof {
 
 export const api = {
     session: () => call<Session>("/api/session"),
+    /** Who is signed in now, in whichever tab. */
+    whoIs: async () => ((await (await fetch("/api/session", { cache: "no-store" })).json()) as Session).user,
     signIn: (user: string) => call<unknown>("/api/session", { method: "POST", body: { user } }),
     signOut: () => call<unknown>("/api/session", { method: "DELETE" }),
     projects: async () => (await call<{ projects: Project[] }>("/api/projects")).projects,
@@ -127,17 +159,18 @@ export const api = {
             body: { dashboard, lock_id: lockId },
             headers,
         }),
-    save: (project: string, dashboard: string, text: string, base: number, { headers, lockId }: Proof) =>
+    save: (project: string, dashboard: string, { text, base, tab }: Typed, { headers, lockId }: Proof) =>
         call<{ version: number; saved_at: string }>(dashboardPath(project, dashboard), {
             method: "PUT",
-            body: { text, base_version: base, lock_id: lockId },
+            body: { text, base_version: base, tab, lock_id: lockId },
             headers,
         }),
-    keepDraft: (project: string, dashboard: string, text: string, base: number) =>
+    /** `isPrivate`: nobody else is offered it. */
+    keepDraft: (project: string, dashboard: string, { text, base, tab }: Typed, isPrivate: boolean) =>
         call<unknown>(`${dashboardPath(project, dashboard)}/draft`, {
             method: "PUT",
-            body: { text, base_version: base },
-            keepalive: text.length < 30_000,
+            body: { text, base_version: base, tab, private: isPrivate },
+            keepalive: true,
         }),
     drafts: async (project: string, dashboard: string) =>
         (await call<{ drafts: ServerDraft[] }>(`${dashboardPath(project, dashboard)}/drafts`)).drafts,

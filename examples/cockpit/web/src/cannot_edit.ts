@@ -1,5 +1,6 @@
 import type { HoldfastError } from "../../../../clients/js/src/errors";
 import { h } from "../../../../web/src/base/dom";
+import { printable } from "../../../../web/src/base/text";
 import { dashboardOf } from "./api";
 import { ask } from "./dialogs";
 import type { Notices } from "./notices";
@@ -26,7 +27,7 @@ export function showCannotEdit(error: HoldfastError, notices: Notices, ways: Way
         const isPropagation = holder?.name === ways.propagation;
         const text = isPropagation
             ? "Changes are propagating across dashboards. That takes a minute at most."
-            : error.message;
+            : printable(error.message);
         ask("Cannot edit", [h("p", {}, text)], [{ ...later, isFirst: true }]);
         return;
     }

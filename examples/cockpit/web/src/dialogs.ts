@@ -2,6 +2,8 @@ import { button, h, type Child } from "../../../../web/src/base/dom";
 import { field } from "../../../../web/src/views/dialog";
 
 let numbered = 0;
+/** A reason has 1,024 bytes at most, and a character up to three. */
+const mostCharacters = 340;
 
 export interface Choice {
     label: string;
@@ -36,7 +38,7 @@ export function ask(title: string, body: Child[], choices: Choice[]): HTMLDialog
 
 /** The same with a reason. */
 export function askWhy(title: string, body: Child[], label: string, run: (reason: string) => void): void {
-    const reason = h("textarea", { attrs: { rows: 3, maxlength: 500 } });
+    const reason = h("textarea", { attrs: { rows: 3, maxlength: mostCharacters } });
     ask(
         title,
         [...body, field("Reason", reason)],

@@ -73,8 +73,9 @@ export class EditorPanel {
         );
     }
 
+    /** Half a character, which a page can leave behind, cannot be sent. */
     get text(): string {
-        return this.area.value;
+        return this.area.value.replace(/\p{Surrogate}/gu, "\ufffd");
     }
 
     showText(name: string, text: string, version: number): void {

@@ -4,9 +4,11 @@ import { HoldfastError } from "../../../../clients/js/src/errors";
 import { SharedFeed } from "../../../../clients/js/src/shared_feed";
 import { tabIdentity } from "../../../../clients/js/src/tab";
 import { append, button, h, replace, setAttribute, untrusted } from "../../../../web/src/base/dom";
-import { api, type Project, type Session } from "./api";
+import { printable } from "../../../../web/src/base/text";
+import { actAs, api, fetchAsUser, type Project, type Session } from "./api";
 import { Notices } from "./notices";
 import { ProjectPage, type Surroundings } from "./project_page";
+import { checkSignedOut, hearSignOut, signOut } from "./sign_out";
 
 const patienceMs = 5_000;
 
@@ -16,7 +18,7 @@ const places = h("nav", { attrs: { "aria-label": "Dashboards" } });
 const account = h("div", { class: "header-end" });
 
 const browser = thisBrowser("cockpit");
-const client = new Client({ url: "", patienceMs });
+const client = new Client({ url: "", patienceMs, fetch: fetchAsUser });
 let tab = "";
 let feed: SharedFeed | null = null;
 let session: Session | null = null;
@@ -45,11 +47,8 @@ function go(path: string): void {
 function showAccount(): void {
     replace(account);
     if (!session?.user) return;
-    const out = async (): Promise<void> => {
-        await closePage();
-        await api.signOut();
-        location.assign("/");
-    };
+    const { user } = session;
+    const out = (): Promise<void> => signOut({ browser, client, projects, tab, user, closePage });
     append(account, [untrusted(session.user, "user"), button("Sign out", () => void out(), "plain")]);
 }
 
@@ -138,7 +137,7 @@ async function show(): Promise<void> {
         if (project && match) return await showDashboard(session, project, decodeURIComponent(match[2] ?? ""));
     } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
-        notices.say(error.message);
+        notices.say(printable(error.message));
         return;
     }
     ++shown;
@@ -150,7 +149,10 @@ async function show(): Promise<void> {
 async function begin(): Promise<void> {
     session = await api.session();
     showAccount();
-    if (!session.user) return showSignIn(session);
+    const { user } = session;
+    if (!user) return showSignIn(session);
+    actAs(user, () => void checkSignedOut(user, browser, notices));
+    hearSignOut(user, browser);
     projects = await api.projects();
     await show();
 }

@@ -1,23 +1,24 @@
 import { pause } from "../../../../clients/js/src/calls";
 import type { Client } from "../../../../clients/js/src/client";
 import type { Browser } from "../../../../clients/js/src/browser";
-import { Drafts } from "../../../../clients/js/src/drafts";
 import { EditSession } from "../../../../clients/js/src/edit_session";
 import type { EditView } from "../../../../clients/js/src/edit_view";
 import { HoldfastError } from "../../../../clients/js/src/errors";
 import type { Hold } from "../../../../clients/js/src/hold";
 import type { SharedFeed } from "../../../../clients/js/src/shared_feed";
 import { h } from "../../../../web/src/base/dom";
+import { printable } from "../../../../web/src/base/text";
+import { Access } from "./access";
 import { ActivityPanel } from "./activity_panel";
-import { api, locks, type Dashboard, type Project, type Proof, type ServerDraft, type Session } from "./api";
+import { api, locks, type Dashboard, type Project, type Proof, type Session } from "./api";
 import { showCannotEdit } from "./cannot_edit";
-import { ask, askWhy } from "./dialogs";
 import { DraftsPanel, type Offer } from "./drafts_panel";
 import { EditorPanel } from "./editor_panel";
 import { LockPanel } from "./lock_panel";
+import { isLost, newsIn } from "./news";
 import type { Notices } from "./notices";
+import { ProjectDrafts } from "./project_drafts";
 import { PropagationPanel } from "./propagation_panel";
-import { editorOf } from "./words";
 
 export interface Surroundings {
     client: Client;
@@ -37,17 +38,18 @@ const lookEveryMs = 5_000;
 export class ProjectPage {
     readonly element: HTMLElement;
     private readonly ended = new AbortController();
-    private readonly drafts: Drafts;
+    private readonly drafts: ProjectDrafts;
     private readonly edit: EditSession;
+    private readonly access: Access;
     private readonly editor: EditorPanel;
     private readonly lock: LockPanel;
     private readonly propagation: PropagationPanel;
     private readonly offered: DraftsPanel;
     private readonly activity: ActivityPanel;
     private saved: Dashboard;
-    private onServer: ServerDraft[] = [];
     private before: EditView | null = null;
     private wantsNews = false;
+    private hasWarned = false;
 
     constructor(
         private readonly around: Surroundings,
@@ -56,23 +58,24 @@ export class ProjectPage {
     ) {
         const { session, client, feed, browser, tab, notices, whenUnreachable } = around;
         this.saved = dashboard;
-        this.drafts = new Drafts(browser.storage, tab, session.user ?? "");
-        this.editor = new EditorPanel((id) => this.nameOf(id), {
+        const nameOf = (id: string): string => this.nameOf(id);
+        this.drafts = new ProjectDrafts(browser.storage, tab, session.user ?? "", project.id, () => this.show());
+        this.editor = new EditorPanel(nameOf, {
             edit: () => void this.begin(),
             stop: () => void this.stop(),
             save: () => void this.save(),
             typed: () => this.typed(),
-            askForAccess: () => this.askForAccess(),
+            askForAccess: () => this.access.ask(),
             takeFromOwnTab: () => void this.begin(() => this.edit.takeFromOwnTab()),
             takeOverStale: () => void this.begin(() => this.edit.takeOverStale()),
             tellWhenFree: () => this.tellWhenFree(),
             resume: () => void this.begin(),
             dismiss: () => this.edit.dismiss(),
         });
-        this.lock = new LockPanel((id) => this.nameOf(id), session.may_approve, session.may_edit, {
+        this.lock = new LockPanel(nameOf, session.may_approve, session.may_edit, {
             release: () => void this.stop(),
-            override: () => this.askForAccess(),
-            answer: (question, verdict) => this.answer(question, verdict),
+            override: () => this.access.ask(),
+            answer: (question, verdict) => this.access.answer(question, verdict),
         });
         this.propagation = new PropagationPanel(
             project.id,
@@ -82,7 +85,7 @@ export class ProjectPage {
             this.ended.signal,
         );
         this.offered = new DraftsPanel((offer) => this.useDraft(offer));
-        this.activity = new ActivityPanel(project.id, (id) => this.nameOf(id));
+        this.activity = new ActivityPanel(project.id, nameOf);
         this.edit = new EditSession({
             client,
             feed,
@@ -100,6 +103,16 @@ export class ProjectPage {
             beforeYield: () => this.keepOnServer(),
             onChange: (view) => this.changed(view),
         });
+        const stopWatching = browser.page?.onChange((change) => change === "left" && this.drafts.flush());
+        this.ended.signal.addEventListener("abort", () => stopWatching?.());
+        this.access = new Access(
+            this.edit,
+            client,
+            locks.edit(project.id),
+            nameOf,
+            notices,
+            () => void this.begin(),
+        );
         this.element = h(
             "div",
             { class: "project" },
@@ -113,13 +126,14 @@ export class ProjectPage {
 
     async close(): Promise<void> {
         this.ended.abort();
+        this.drafts.flush();
         await this.edit.close();
     }
 
     /** Another dashboard of the project, in this tab: while editing, the lock goes with it. */
     async switchTo(dashboard: Dashboard): Promise<void> {
         this.dashboard = this.saved = dashboard;
-        this.onServer = [];
+        this.drafts.seen([]);
         this.editor.showText(dashboard.name, dashboard.text, dashboard.version);
         await this.edit.switchTo(this.holder());
         this.changed(this.edit.view);
@@ -134,20 +148,16 @@ export class ProjectPage {
         return this.project.dashboards.find((each) => each.id === id)?.name ?? id;
     }
 
-    private get document(): string {
-        return `${this.project.id}/${this.dashboard.id}`;
-    }
-
     private get isDirty(): boolean {
         return this.editor.text !== this.saved.text;
     }
 
     /** Under a new lease, before anything is typed: the server refuses older ones, and says what is saved. */
     private async prepare(hold: Hold): Promise<void> {
-        const typed = this.ownDraft();
+        const typed = this.drafts.own(this.dashboard.id);
         const read = await api.beginEditing(this.project.id, this.dashboard.id, this.proof(hold));
         this.saved = read;
-        if (read.drafts) this.onServer = read.drafts;
+        if (read.drafts) this.drafts.seen(read.drafts);
         // What was typed before goes on only where nothing newer was saved; otherwise both are shown.
         const goesOn = typed !== null && typed.base === String(read.version);
         this.editor.showText(read.name, goesOn ? typed.text : read.text, read.version);
@@ -155,10 +165,6 @@ export class ProjectPage {
 
     private proof(hold: Hold): Proof {
         return { headers: hold.headers, lockId: hold.lockId };
-    }
-
-    private ownDraft(): { text: string; base: string } | null {
-        return this.drafts.of(this.document).find(({ tab }) => tab === this.around.tab) ?? null;
     }
 
     private async begin(attempt = () => this.edit.edit()): Promise<void> {
@@ -177,46 +183,9 @@ export class ProjectPage {
             isOwn: obstacle?.kind === "held" && obstacle.isOwn,
             propagation: locks.propagation(this.project.id),
             view: (id) => go(`/p/${encodeURIComponent(this.project.id)}/${encodeURIComponent(id)}`),
-            override: () => this.askForAccess(),
+            override: () => this.access.ask(),
             editHere: () => void this.begin(() => this.edit.takeFromOwnTab()),
         });
-    }
-
-    private askForAccess(): void {
-        const { obstacle } = this.edit.view;
-        if (obstacle?.kind === "not_permitted") {
-            const text = "Your account only looks. Somebody who manages accounts can change that.";
-            ask("Cannot edit", [h("p", {}, text)], [{ label: "Done", isFirst: true }]);
-            return;
-        }
-        if (obstacle?.kind !== "held") return void this.begin();
-        const body = h(
-            "p",
-            {},
-            editorOf(obstacle.lock, (id) => this.nameOf(id)),
-        );
-        body.append(" is asked to let you edit. Whoever may approve it can answer, too.");
-        askWhy("Request edit access", [body], "Request", (reason) => void this.request(reason));
-    }
-
-    private async request(reason: string): Promise<void> {
-        await this.edit.requestOverride(reason, 600_000);
-        const { failure } = this.edit.view;
-        this.around.notices.say(failure ? `Not requested: ${failure.message}` : "Requested. You will be told.");
-    }
-
-    private answer(question: string, verdict: "approve" | "deny"): void {
-        const run = async (reason: string): Promise<void> => {
-            if (this.edit.lease) return this.edit.answer(question, verdict, reason);
-            try {
-                await this.around.client.answerOverride(locks.edit(this.project.id), question, { verdict, reason });
-            } catch (error) {
-                if (!(error instanceof HoldfastError)) throw error;
-                this.around.notices.say(`Not answered: ${error.message}`);
-            }
-        };
-        if (verdict === "deny") askWhy("Deny the request?", [], "Deny", (reason) => void run(reason));
-        else void run("");
     }
 
     private tellWhenFree(): void {
@@ -232,10 +201,12 @@ export class ProjectPage {
     }
 
     private typed(): void {
-        const { drafts, document } = this;
-        if (!this.isDirty) drafts.remove(document);
-        else if (!drafts.keep(document, this.editor.text, String(this.saved.version)))
-            this.around.notices.say("This browser has no room for your draft: save often.");
+        const { drafts, dashboard, editor } = this;
+        if (!this.isDirty) drafts.forget(dashboard.id);
+        else if (!drafts.typed(dashboard.id, editor.text, this.saved.version) && !this.hasWarned) {
+            this.hasWarned = true;
+            this.around.notices.say("This browser has no room for your draft: the server keeps it, so save often.");
+        }
         this.show();
     }
 
@@ -247,7 +218,12 @@ export class ProjectPage {
         this.editor.isSaving = true;
         this.show();
         try {
-            const { version } = await api.save(this.project.id, this.dashboard.id, text, base, this.proof(hold));
+            const { version } = await api.save(
+                this.project.id,
+                this.dashboard.id,
+                { text, base, tab: this.around.tab },
+                this.proof(hold),
+            );
             this.saved = { ...this.saved, text, version };
             this.wasSaved();
         } catch (error) {
@@ -275,24 +251,17 @@ export class ProjectPage {
             return this.wasSaved();
         }
         if (now && now.version !== this.saved.version) this.takeNewer(now);
-        const wasRefused = error.ending === "refused";
-        this.editor.showFailure(
-            wasRefused
-                ? `Not saved: ${error.message}. Your text is kept as a draft.`
-                : "Nobody knows whether it was saved. Your text is kept as a draft: try again.",
-        );
-        if (wasRefused) await this.edit.lease?.renew().catch(() => undefined);
+        const isUnknown = error.ending === "unknown";
+        const what = isUnknown ? "Nobody knows whether it was saved." : `Not saved: ${printable(error.message)}.`;
+        const next = error.ending === "refused" ? "." : ": try again.";
+        this.editor.showFailure(`${what} Your text is kept as a draft${next}`);
+        if (error.ending === "refused") await this.edit.lease?.renew().catch(() => undefined);
         void this.readDrafts();
     }
 
     /** So that others can see it, too: whoever edits next is offered it. */
     private async keepOnServer(): Promise<void> {
-        if (!this.isDirty) return;
-        try {
-            await api.keepDraft(this.project.id, this.dashboard.id, this.editor.text, this.saved.version);
-        } catch {
-            // It is in this browser all the same.
-        }
+        if (this.isDirty) await this.drafts.keepForAll(this.dashboard.id, this.editor.text, this.saved.version);
     }
 
     private useDraft(offer: Offer): void {
@@ -312,44 +281,9 @@ export class ProjectPage {
         }
     }
 
-    private async readDrafts(): Promise<void> {
+    private readDrafts(): Promise<void> {
         const { id } = this.dashboard;
-        try {
-            const drafts = await api.drafts(this.project.id, id);
-            if (this.dashboard.id === id) this.onServer = drafts;
-        } catch {
-            // Those of this browser are shown.
-        }
-        this.show();
-    }
-
-    private offers(): Offer[] {
-        const { project, dashboard, drafts, document } = this;
-        const offers: Offer[] = [];
-        for (const { text, base, tab, keptAt } of drafts.of(document)) {
-            const remove = async (): Promise<void> => {
-                drafts.remove(document, tab);
-                this.show();
-            };
-            const who = tab === this.around.tab ? "You" : "You, in another tab,";
-            offers.push({ key: tab, who, text, base: Number(base), keptAt, remove });
-        }
-        for (const { id, user, is_mine, text, base_version, kept_at } of this.onServer) {
-            const remove = async (): Promise<void> => {
-                await api.removeDraft(project.id, dashboard.id, id).catch(() => undefined);
-                await this.readDrafts();
-            };
-            if (is_mine && offers.some((own) => own.text === text)) continue;
-            offers.push({
-                key: `server ${id}`,
-                who: is_mine ? "You" : user,
-                text,
-                base: base_version,
-                keptAt: kept_at,
-                remove,
-            });
-        }
-        return offers.filter(({ text }) => text !== this.saved.text && text !== this.editor.text);
+        return this.drafts.read(id, () => this.dashboard.id === id);
     }
 
     /** The lock, or what is done with it, is another than before. */
@@ -357,20 +291,9 @@ export class ProjectPage {
         const { before } = this;
         this.before = view;
         const { notices } = this.around;
-        const isLost = before?.mode === "editing" && view.loss !== null && before.loss === null;
-        if (isLost) void this.editingLost(view);
-        if (view.mode === "editing" && before?.mode !== "editing") {
-            this.editor.showFailure(null);
-            notices.say(`You are editing ${this.dashboard.name}.`);
-        }
-        const { request } = view;
-        if (request && request.state !== before?.request?.state && request.state !== "pending")
-            notices.say(
-                request.state === "denied"
-                    ? `Your request was denied${request.reason ? `: ${request.reason}` : "."}`
-                    : "Nobody answered your request.",
-            );
-        if (view.question && !before?.question) notices.say("Somebody asks for edit access.");
+        for (const news of newsIn(before, view, this.dashboard.name)) notices.say(news);
+        if (isLost(before, view)) void this.editingLost();
+        if (view.mode === "editing" && before?.mode !== "editing") this.editor.showFailure(null);
         if (this.wantsNews && view.obstacle === null && view.mode === "viewing") {
             this.wantsNews = false;
             notices.say("The project is free: you can edit it now.");
@@ -381,12 +304,7 @@ export class ProjectPage {
         this.show();
     }
 
-    private async editingLost({ loss }: EditView): Promise<void> {
-        const { notices } = this.around;
-        if (loss?.kind === "expired") notices.say("Your edit lock expired due to inactivity.");
-        else if (loss?.kind === "taken")
-            notices.say("Your edit lock was taken away. What you typed is kept as a draft.");
-        else notices.say("You handed the edit lock over.");
+    private async editingLost(): Promise<void> {
         await this.keepOnServer();
         const now = await api.dashboard(this.project.id, this.dashboard.id).catch(() => null);
         if (now) this.showSaved(now);
@@ -418,6 +336,7 @@ export class ProjectPage {
         const { view } = this.edit;
         this.editor.show(view, this.isDirty);
         this.lock.show(view);
-        this.offered.show(this.offers(), this.saved, view.mayType);
+        const offers = this.drafts.offers(this.dashboard.id, this.saved, this.editor.text);
+        this.offered.show(offers, this.saved, view.mayType);
     }
 }

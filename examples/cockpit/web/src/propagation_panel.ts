@@ -1,10 +1,13 @@
 import { button, h, setText } from "../../../../web/src/base/dom";
+import { printable } from "../../../../web/src/base/text";
 import { pause } from "../../../../clients/js/src/calls";
 import { HoldfastError } from "../../../../clients/js/src/errors";
 import { api, type Propagation } from "./api";
 import type { Notices } from "./notices";
 
 const pollMs = 300;
+
+const wordsOf = ({ error }: Propagation): string => printable(error?.message ?? "nobody knows why");
 
 /** What a propagation does: idle, at so many percent, failed, or from another source. */
 export class PropagationPanel {
@@ -51,7 +54,7 @@ export class PropagationPanel {
         } catch (error) {
             if (!(error instanceof HoldfastError)) throw error;
             this.isElsewhere = error.code === "E_LOCK_CONFLICT";
-            if (!this.isElsewhere) this.notices.say(`The propagation did not begin: ${error.message}`);
+            if (!this.isElsewhere) this.notices.say(`The propagation did not begin: ${printable(error.message)}`);
         }
         this.draw();
         void this.follow();
@@ -79,12 +82,12 @@ export class PropagationPanel {
         this.seen = propagation;
         if (before === "running" && propagation.state === "done") this.notices.say("All dashboards are up to date.");
         if (before === "running" && propagation.state === "failed")
-            this.notices.say(`The propagation failed: ${propagation.error?.message ?? "nobody knows why"}`);
+            this.notices.say(`The propagation failed: ${wordsOf(propagation)}`);
         this.draw();
     }
 
     private draw(): void {
-        const { state, progress, error } = this.seen;
+        const { state, progress } = this.seen;
         const isRunning = state === "running";
         const isElsewhere = state === "elsewhere" || (this.isElsewhere && !isRunning);
         const text = isRunning
@@ -92,7 +95,7 @@ export class PropagationPanel {
             : isElsewhere
               ? "Propagation in progress from another source"
               : state === "failed"
-                ? `Failed: ${error?.message ?? "nobody knows why"}`
+                ? `Failed: ${wordsOf(this.seen)}`
                 : "Ready to propagate";
         setText(this.text, text);
         this.element.dataset["state"] = isElsewhere ? "elsewhere" : state;
