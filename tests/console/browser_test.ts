@@ -279,6 +279,51 @@ test("names and reasons made of markup, escapes and other directions do no harm"
     await view.close();
 });
 
+test("names and reasons as long as they may be leave a page as wide as it is", async () => {
+    const name = `long/${"W".repeat(250)}`;
+    await daemon.post("/v1/acquire", {
+        name,
+        ttl_ms: 600_000,
+        holder: "W".repeat(255),
+        user: "\u202eW".repeat(60),
+        operation: "W".repeat(255),
+        reason: "語".repeat(340),
+    });
+    const question = ["--holder", "V".repeat(255), "--reason", "V".repeat(1_000), "--wait", "0"];
+    await daemon.command("override", "request", name, ...question);
+    for (const hash of ["", lockHash(name), "#/requests"])
+        for (const phone of [false, true]) {
+            const view = await opened(hash, { phone });
+            await view.page.getByText("WWWW").first().waitFor();
+            const isWider = await view.page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+            assert.equal(isWider, false, `${hash} ${phone ? "on a telephone" : ""}`);
+            await view.close();
+        }
+    await daemon.command("unlock", name, "--yes");
+});
+
+test("a browser that keeps nothing shows the console, and remembers its user for the page", async () => {
+    await daemon.acquire("kept/nowhere", "--user", "anna");
+    const view = await TestPage.open(browser, "about:blank");
+    const { page } = view;
+    await page.addInitScript(() => {
+        Object.defineProperty(window, "localStorage", {
+            get: () => {
+                throw new DOMException("blocked", "SecurityError");
+            },
+        });
+    });
+    await page.goto(daemon.url);
+    await rowOf(page, "kept/nowhere").waitFor();
+    await page.getByRole("button", { name: /^Colours/ }).click();
+    await page.getByRole("button", { name: "Colours: light" }).waitFor();
+    await page.getByRole("button", { name: "My locks" }).click();
+    await page.getByLabel("Your name").fill("anna");
+    await rowOf(page, "kept/nowhere").waitFor();
+    await daemon.command("unlock", "kept/nowhere", "--yes");
+    await view.close();
+});
+
 test("all of it works from the keyboard, and focus comes back", async () => {
     await daemon.acquire("keys/a");
     await daemon.acquire("keys/b");

@@ -3,6 +3,7 @@ import { daemon } from "./model/daemon";
 import type { Session, StoreDocument } from "../../clients/js/src/documents";
 import { button, h, icon, replace, setAttribute, setText, untrusted } from "./base/dom";
 import { parse, type Route } from "./base/router";
+import { store, stored } from "./base/stored";
 import { printable } from "./base/text";
 import { clockTime } from "./base/time";
 import { LiveLocks } from "./model/live";
@@ -165,8 +166,8 @@ class Console {
         const context: Context = {
             live: this.live,
             session: this.session,
-            me: () => this.session.user ?? window.localStorage.getItem("holdfast.me") ?? "",
-            setMe: (name) => window.localStorage.setItem("holdfast.me", name),
+            me: () => this.session.user ?? stored("holdfast.me") ?? "",
+            setMe: (name) => store("holdfast.me", name),
             announce: (text) => this.announce(text),
         };
         switch (route.page) {

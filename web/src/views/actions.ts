@@ -26,6 +26,8 @@ function asHoldfastError(error: unknown): HoldfastError {
 }
 
 const largestBatch = 500;
+/** A reason has 1,024 bytes at most, and a character up to three. */
+const mostCharacters = 340;
 
 /** One request for each lock, in as few calls as possible; an answer for each, whatever happens. */
 async function send(op: string, path: string, locks: Lock[], requestOf: (lock: Lock) => object): Promise<Outcome[]> {
@@ -125,7 +127,7 @@ function named(lock: Lock, now: number): HTMLElement {
 }
 
 function reasonInput(): HTMLTextAreaElement {
-    return h("textarea", { attrs: { rows: 2, maxlength: 500, autofocus: true, name: "reason" } });
+    return h("textarea", { attrs: { rows: 2, maxlength: mostCharacters, autofocus: true, name: "reason" } });
 }
 
 /** Where the daemon knows who calls, it writes that in the place of this. */

@@ -1,12 +1,13 @@
 import { h, icon, replace } from "../base/dom";
+import { store, stored } from "../base/stored";
 
 const choices = ["auto", "light", "dark"] as const;
 type Theme = (typeof choices)[number];
 const shapes = { auto: "auto", light: "sun", dark: "moon" };
 
 function chosen(): Theme {
-    const stored = window.localStorage.getItem("holdfast.theme");
-    return choices.find((choice) => choice === stored) ?? "auto";
+    const kept = stored("holdfast.theme");
+    return choices.find((choice) => choice === kept) ?? "auto";
 }
 
 /** Goes from the system's colours to light ones, to dark ones. */
@@ -20,10 +21,7 @@ export function themeButton(): HTMLButtonElement {
         replace(element, icon(shapes[theme]));
     };
     element.addEventListener("click", () => {
-        window.localStorage.setItem(
-            "holdfast.theme",
-            choices[(choices.indexOf(chosen()) + 1) % choices.length] ?? "auto",
-        );
+        store("holdfast.theme", choices[(choices.indexOf(chosen()) + 1) % choices.length] ?? "auto");
         show();
     });
     show();
