@@ -76,7 +76,7 @@ test("a page that comes back finds that somebody else edits, and never believed 
     let lease = "";
     await awayAndBack(page, async () => {
         // It was given back when the page was left.
-        ({ lease } = await daemon.acquire(name, "--wait", "1m"));
+        ({ lease } = await daemon.acquire(name, "--wait", "20s"));
     });
     await page.waitForFunction(() => (window as unknown as Seen).session.view.obstacle?.kind === "held");
     assert.doesNotMatch((await seen(page)).join(), /may type/);

@@ -48,6 +48,7 @@ for (const dark of [false, true])
         await one.button("Approve").click();
         await two.editing();
         await one.page.locator(".draft").waitFor();
+        await one.page.setViewportSize({ width: 1360, height: 1040 });
         await shot(one, `draft${suffix}`);
     });
 

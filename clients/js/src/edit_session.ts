@@ -211,7 +211,8 @@ export class EditSession {
         if (exclusion?.state === "held") return { kind: "propagating", lock: exclusion };
         if (this.mode !== "editing" && lock?.state === "held" && lock.lock_id !== this.hold?.lockId) {
             const { staleAfterMs, name } = this.options;
-            const idleMs = Date.parse(lock.as_of) - Date.parse(lock.renewed_at ?? lock.as_of) + performance.now() - askedAt;
+            const seenIdleMs = Date.parse(lock.as_of) - Date.parse(lock.renewed_at ?? lock.as_of);
+            const idleMs = seenIdleMs + performance.now() - askedAt;
             const isOwn = this.own.get(name)?.lockId === lock.lock_id;
             return { kind: "held", lock, isOwn, isStale: staleAfterMs !== undefined && idleMs >= staleAfterMs };
         }

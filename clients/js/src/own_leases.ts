@@ -9,7 +9,8 @@ export interface OwnLease {
 
 /**
  * The leases that tabs of this browser took for a user, so that another of its tabs can take one over in one step, also
- * when its tab is frozen or gone. Whoever uses the browser next is another user, and is not offered them. They are secrets, but what reads this storage is of the same origin, and can act as its pages.
+ * when its tab is frozen or gone. Whoever uses the browser next is another user, and is not offered them. They are
+ * secrets, but what reads this storage is of the same origin, and can act as its pages.
  */
 export class OwnLeases {
     constructor(

@@ -61,8 +61,9 @@ private:
     void begin(const AuditEvent& event, std::string_view end_of_former) {
         // Handed over or approved, a lease that says no time of its own goes on with that of the former.
         const auto inherited = leases_.empty() ? event.at : leases_.back().expires_at;
-        if (const auto expired_at = expiry_in(event)) expire(*expired_at);
-        end(event.at, end_of_former);
+        const Instant ended_at = expiry_in(event).value_or(event.at);
+        if (end_of_former == "expired") expire(ended_at);
+        end(ended_at, end_of_former);
         ProjectLease lease{.type = type_, .lock_id = event.lock_id, .token = event.token};
         const Screen screen = Screen::of(event.holder);
         lease.dashboard = screen.dashboard;

@@ -49,7 +49,8 @@ export async function signOut(who: SignedIn): Promise<void> {
         leave();
     };
     if (left.length === 0) return finish();
-    const text = `The server did not take ${plural(left.length, "draft")} of yours. Signing out forgets what is left here.`;
+    const what = plural(left.length, "draft");
+    const text = `The server did not take ${what} of yours. Signing out forgets what is left here.`;
     const stay = { label: "Stay signed in", isFirst: true, run: () => location.reload() };
     ask("Sign out?", [h("p", {}, text)], [{ label: "Sign out and forget", run: () => void finish() }, stay]);
 }
