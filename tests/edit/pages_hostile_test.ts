@@ -154,6 +154,17 @@ test("long and turning texts of others stay in their places, also in what is sai
     }
 });
 
+test("an address that cannot be read leads to the list of projects", async () => {
+    const ana = await person("ana");
+    const view = await TestPage.in(ana.context);
+    for (const path of ["/p/%zz/%", "/p/apollo/%E0%A4%A", "/p/nowhere/roadmap"]) {
+        await view.page.goto(`${cockpit.url}${path}`);
+        await view.page.getByRole("heading", { name: "Projects" }).or(view.page.getByText("no such")).first().waitFor();
+    }
+    assert.deepEqual(view.complaints, []);
+    await view.page.close();
+});
+
 test("a save that nobody wants to take says why, and can be tried again", async () => {
     const ana = await person("ana");
     const one = await ana.open("gemini", "architecture");

@@ -8,7 +8,8 @@ const sortKeys: readonly SortKey[] = ["name", "holder", "token", "age", "expires
 
 export const everything: View = { search: "", prefix: "", mine: false, sort: "name", descending: false };
 
-function decoded(text: string): string {
+/** A part of an address, also one that nobody has encoded. */
+export function decoded(text: string): string {
     try {
         return decodeURIComponent(text);
     } catch {

@@ -4,6 +4,7 @@ import { HoldfastError } from "../../../../clients/js/src/errors";
 import { SharedFeed } from "../../../../clients/js/src/shared_feed";
 import { tabIdentity } from "../../../../clients/js/src/tab";
 import { append, button, h, replace, setAttribute, untrusted } from "../../../../web/src/base/dom";
+import { decoded } from "../../../../web/src/base/router";
 import { printable } from "../../../../web/src/base/text";
 import { actAs, api, fetchAsUser, type Project, type Session } from "./api";
 import { Notices } from "./notices";
@@ -132,9 +133,9 @@ async function showDashboard(signedIn: Session, project: Project, id: string): P
 async function show(): Promise<void> {
     if (!session?.user) return;
     const match = /^\/p\/([^/]+)\/([^/]+)$/.exec(location.pathname);
-    const project = projects.find(({ id }) => id === decodeURIComponent(match?.[1] ?? ""));
+    const project = projects.find(({ id }) => id === decoded(match?.[1] ?? ""));
     try {
-        if (project && match) return await showDashboard(session, project, decodeURIComponent(match[2] ?? ""));
+        if (project && match) return await showDashboard(session, project, decoded(match[2] ?? ""));
     } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
         notices.say(printable(error.message));
