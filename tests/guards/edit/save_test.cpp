@@ -1,6 +1,7 @@
 // Goal: whatever is paused or comes late, the database has only what the screen wrote that edits, and nothing between
 // the steps of a propagation. Method: the same tests on a SQLite file, PostgreSQL and MariaDB, each with a store of its
 // own.
+#include "client/faulty_store.hpp"
 #include "guards/edit/edit_fixture.hpp"
 #include "guards/sql/protected_place.hpp"
 
@@ -33,6 +34,13 @@ protected:
     }
     [[nodiscard]] Result<void> save(FencedDatabase& database, const std::string& text) {
         return guard_.save(database, locks_, writes(text), soon());
+    }
+    /// Whether a transaction keeps others from sealing now. Does not wait for it.
+    [[nodiscard]] bool is_kept() {
+        const auto other = place_.connect();
+        const bool is_file = GetParam() == SqlDialect::sqlite;
+        const std::string taking = is_file ? "BEGIN IMMEDIATE" : "SELECT token FROM holdfast_fence FOR UPDATE NOWAIT";
+        return !other->run({.text = taking}, Deadline::in(host_clock(), 50ms));
     }
     [[nodiscard]] std::string text() { return place_("SELECT text FROM page"); }
     [[nodiscard]] EditGrant stolen_from_ana() {
@@ -76,6 +84,23 @@ TEST_P(SaveTest, ASaveAfterTheSessionRanOutIsRefused) {
     clock_.advance(30min);
     EXPECT_THAT(save(database, "late"), RefusedWith(Errc::lock_expired));
     EXPECT_EQ(text(), "empty");
+}
+
+// Asked before it, the answer could be old when the transaction begins: a propagation could write in between.
+TEST_P(SaveTest, TheStoreIsAskedInsideTheTransactionThatWrites) {
+    FaultyStore line(*store_);
+    EditGuard guard(line);
+    const auto ana = must(open("a", "ana"));
+    auto database = must(guard.seal(locks_, ana.lock.token, ana.as.lock_id, place_.url(), soon()));
+    int answers = 0;
+    line.before_answers([&] {
+        ++answers;
+        EXPECT_TRUE(is_kept());
+    });
+    EXPECT_THAT(guard.save(database, locks_, writes("new"), soon()), Granted());
+    EXPECT_EQ(answers, 1);
+    EXPECT_FALSE(is_kept());
+    EXPECT_EQ(text(), "new");
 }
 
 TEST_P(SaveTest, AMadeUpTokenSealsNothing) {
