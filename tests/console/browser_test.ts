@@ -416,6 +416,12 @@ test("2,000 locks and 50 events a second", async (context) => {
     const { page } = view;
     await page.locator("table[aria-rowcount='2001']").waitFor();
     const seconds = 4;
+    const debugging = await page.context().newCDPSession(page);
+    await debugging.send("Performance.enable");
+    /** For how long the page has been at work since it was opened. */
+    const busySeconds = async (): Promise<number> =>
+        (await debugging.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0;
+    const busyBefore = await busySeconds();
     const frames = page.evaluate(
         (span) =>
             new Promise<number[]>((resolve) => {
@@ -443,7 +449,9 @@ test("2,000 locks and 50 events a second", async (context) => {
     }
     const times = (await frames).sort((a, b) => a - b);
     const at = (part: number): string => (times[Math.floor(part * (times.length - 1))] ?? 0).toFixed(1);
+    const busy = Math.round((100 * (await busySeconds()) - 100 * busyBefore) / seconds);
     context.diagnostic(`frame times in ms: p50 ${at(0.5)}, p95 ${at(0.95)}, p99 ${at(0.99)}, longest ${at(1)}`);
+    context.diagnostic(`the page was at work for ${busy} % of the time`);
     assert.ok((await page.locator("tbody tr").count()) < 100, "only the rows in sight are in the page");
     await page.getByLabel("Search").fill("job-0000");
     await rowOf(page, "load/group-0/job-0000")
