@@ -22,7 +22,7 @@ enum class EventKind : std::uint8_t {
     revived = 7,             ///< A lease that had run out goes on.
     override_requested = 8,  ///< Somebody asked for a lock that another holds.
     override_approved = 9,   ///< The lock went to the asker, with a new token.
-    override_denied = 10,    ///< It stayed where it was.
+    override_denied = 10,    ///< The lock stayed with its holder.
     pruned = 11,             ///< Older events were removed.
     expired = 12,   ///< The lease has run out and cannot be revived; `expired_at` in the details says since when.
     fenced = 13,    ///< A resource refused a write with a token that is no longer the current one.

@@ -16,7 +16,7 @@
 
 /// Electing a leader among processes, on one lock: who holds it leads.
 ///
-/// A leader learns that it leads no more as every holder does: `Leadership::lost()` is asked to stop before the store
+/// A leader learns that it no longer leads as every holder does: `Leadership::lost()` is asked to stop before the store
 /// lets anybody else lead, unless an operator takes the lock away. A leader that is paused may learn it late. So what
 /// only the leader may do carries `Leadership::token()`, and the place where it is done refuses a token that is lower
 /// than one it has seen (`docs/reference/library.md` shows how). An observer is told what the store said a moment ago,
@@ -45,7 +45,7 @@ public:
     [[nodiscard]] const std::string& value() const { return value_; }
 
     /// Shows observers another value, at most 4 KiB together with `HoldOptions::meta`. `lock_expired` or
-    /// `lock_not_held` if this process leads no more; after `outcome_unknown` they may see either value.
+    /// `lock_not_held` if this process no longer leads; after `outcome_unknown` they may see either value.
     [[nodiscard]] Result<void> proclaim(std::string value);
 
     /// Ends the term, and lets the next candidate lead. As `Hold::release`.
@@ -60,7 +60,8 @@ private:
     std::string value_;
 };
 
-/// Follows who leads, until it is destroyed. That waits for the function that is told, so not from there.
+/// Follows who leads, until it is destroyed. The destructor waits for the observer's function, so it must not be called
+/// from there.
 class LeaderWatch {
 public:
     LeaderWatch(LeaderWatch&&) noexcept = default;
@@ -89,12 +90,12 @@ public:
     /// the store is away the wait goes on. `options.ttl` is how long a crashed leader keeps others waiting.
     [[nodiscard]] Result<Leadership> campaign(std::string value, HoldOptions options = {}) const;
 
-    /// Who leads now; nothing where nobody does.
+    /// Who leads now; empty if nobody does.
     [[nodiscard]] Result<std::optional<Leader>> leader(Deadline deadline) const;
 
     /// Tells `seen` who leads: at once, and then whenever a new term began, a term ended, another value was proclaimed,
-    /// or the store can be asked again or no more; each within a second. Changes that follow each other quickly may be
-    /// told as one.
+    /// or the store can no longer be asked or can be asked again; each within a second. Changes that follow each other
+    /// quickly may be told as one.
     ///
     /// `seen` is called on a thread of this watch, one call at a time. It may block, and hears the newest state then.
     [[nodiscard]] Result<LeaderWatch> observe(LeaderSeen seen) const;

@@ -145,7 +145,7 @@ public:
     [[nodiscard]] Boottime deadline() const;
 
     /// Begins to renew, if `renew_from` left that to the caller. Until then nobody renews and nobody hears of a loss;
-    /// the deadline counts all the same. Without effect when it is renewed already. An error if the process can have no
+    /// the deadline counts nevertheless. Without effect when it is renewed already. An error if the process can have no
     /// thread for it: the hold is as before, and the call can be repeated.
     Result<void> start_renewing();
 

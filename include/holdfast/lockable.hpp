@@ -23,7 +23,7 @@ private:
 
 /// A lock as `std::scoped_lock`, `std::unique_lock` and `std::lock` want one: `std::scoped_lock both(web, database);`.
 ///
-/// The lease is renewed as that of every `Hold`. It can be lost all the same, which a mutex cannot: ask `hold().lost()`
+/// The lease is renewed like that of every `Hold`. Unlike a mutex it can be lost nevertheless: ask `hold().lost()`
 /// while working, and give `hold().token()` to the resource. `unlock` cannot report a failure; the observer hears it.
 ///
 /// For one thread at a time. `store` must outlive it.
@@ -38,10 +38,10 @@ public:
     [[nodiscard]] bool try_lock();
     /// True if it was taken within `wait`. Throws `LockError` as `try_lock` does.
     [[nodiscard]] bool try_lock_for(std::chrono::milliseconds wait);
-    /// Only while it is locked.
+    /// May be called only while it is locked.
     void unlock();
 
-    /// Only while it is locked.
+    /// May be called only while it is locked.
     [[nodiscard]] const Hold& hold() const { return *held_; }
 
 private:

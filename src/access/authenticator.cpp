@@ -151,7 +151,7 @@ std::uint64_t Authenticator::changes() { return book_ ? book_->changes() : 0; }
 std::optional<Error> Authenticator::problem() { return book_ ? book_->problem() : std::nullopt; }
 
 std::string_view Authenticator::cookie_name() const {
-    // With the prefix a browser takes the cookie from this host alone, and only over TLS.
+    // A browser accepts a cookie whose name begins with `__Host-` only from this very host, and only over TLS.
     return options_.transport == Transport::tls ? "__Host-holdfast" : "holdfast_session";
 }
 

@@ -12,7 +12,7 @@
 
 namespace holdfast::access {
 
-/// What of a request shows who sent it. A header that was sent twice has two values.
+/// The parts of a request that show who sent it. A header that was sent twice has two values.
 struct Shown {
     std::string address{};  ///< The other end of the connection.
     std::vector<std::string> authorization{};
@@ -25,13 +25,13 @@ enum class Transport { plain, tls };
 
 /// How callers are known.
 struct AuthenticatorOptions {
-    std::string token_file{};           ///< Empty: whoever reaches the daemon is let in.
+    std::string token_file{};           ///< Empty: everybody who can connect to the daemon is let in.
     std::string trust_header{};         ///< Names the user; empty: no proxy is trusted.
     std::vector<Network> trust_from{};  ///< Where the proxy is.
     Transport transport = Transport::plain;
 };
 
-/// Says who sends a request. What is shown must be right: a wrong token is refused, whatever else would be accepted.
+/// Finds out who sends a request. A wrong token is refused even if the request would be accepted without it.
 ///
 /// May be called from any thread.
 class Authenticator {
@@ -47,7 +47,7 @@ public:
     /// The user of a token, to sign in.
     [[nodiscard]] Result<Identity> by_token(std::string_view token);
 
-    /// Rises when callers have other rights than before. One that is over by its time does not count.
+    /// Rises when the rights of callers change. A token that expires does not count as a change.
     [[nodiscard]] std::uint64_t changes();
 
     [[nodiscard]] bool is_open() const { return !book_; }

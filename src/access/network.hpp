@@ -11,7 +11,7 @@ namespace holdfast::access {
 /// Some IP addresses: `10.0.0.0/8`, `::1`.
 class Network {
 public:
-    /// Refused with `usage`: also a network with bits set behind its length, and one of all addresses.
+    /// Refused with `usage`, also if bits beyond the prefix length are set, or if it contains all addresses.
     [[nodiscard]] static Result<Network> parse(std::string_view text);
 
     /// An IPv4 address counts as itself also where IPv6 writes it (`::ffff:10.0.0.1`). False for what is no address.

@@ -41,7 +41,8 @@ private:
     std::mutex mutex_;
     std::vector<TokenEntry> entries_{};
     std::optional<base::FileVersion> version_{};  ///< Of `entries_`.
-    bool may_change_unseen_ = true;               ///< The file was young when it was read.
+    bool may_change_unseen_ = true;  ///< The file had just been written when it was read, so the next change
+                                     ///< may leave its version as it is.
     std::optional<Error> problem_{};
     std::uint64_t changes_ = 0;
 };

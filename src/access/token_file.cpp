@@ -38,7 +38,7 @@ std::optional<std::string_view> bad_user(std::string_view user) {
     if (user.empty()) return "is empty";
     if (user.size() > most_users_bytes) return "is longer than 200 bytes";
     if (!is_utf8(user) || has_control(user)) return "is not UTF-8 without control characters";
-    // It would look like another user to whoever reads a log, and differ from the one that a proxy names.
+    // In a log it would look like another user, and it would differ from the name that a proxy sends.
     if (user.front() == ' ' || user.back() == ' ') return "begins or ends with a space";
     return std::nullopt;
 }

@@ -23,7 +23,7 @@ public:
     struct Touched {
         bool all = false;  ///< Too many events: some were lost.
         std::vector<int> watches{};
-        std::vector<int> ended{};  ///< Their files were removed, so these watches are over.
+        std::vector<int> ended{};  ///< Watches that have ended because their files were removed.
     };
     /// Never blocks.
     [[nodiscard]] Touched take_touched();

@@ -20,10 +20,10 @@
 namespace holdfast::base {
 namespace {
 
-constexpr std::string_view own_ending = ".process";
-constexpr std::string_view ticket_ending = ".ticket";
-constexpr std::string_view session_ending = ".session";
-constexpr std::string_view unfinished_ending = ".new";
+constexpr std::string_view own_suffix = ".process";
+constexpr std::string_view ticket_suffix = ".ticket";
+constexpr std::string_view session_suffix = ".session";
+constexpr std::string_view unfinished_suffix = ".new";
 
 /// How many old names are checked when a file is made: left-overs do not pile up, and a folder with thousands of names
 /// costs no more.
@@ -80,7 +80,7 @@ bool is_left_over(const std::string& path, time_t now) {
     if (lstat(path.c_str(), &named) != 0) return false;
     // The name of the process's own file is no link of a ticket or a lease.
     const bool is_old = now - named.st_ctime > age_of_left_overs;
-    if (!path.ends_with(own_ending) && !is_old) return false;
+    if (!path.ends_with(own_suffix) && !is_old) return false;
     if (is_abandoned(path)) return true;
     // Not filled before its process was killed.
     return is_old && named.st_size == 0;
@@ -117,7 +117,7 @@ Result<void> fill_and_lock(int fd, const std::string& path) {
 }  // namespace
 
 std::string Presences::path_of(const LockId& lock_id, Bond bond) const {
-    return fmt::format("{}/{}{}", folder_, lock_id.text(), bond == Bond::ticket ? ticket_ending : session_ending);
+    return fmt::format("{}/{}{}", folder_, lock_id.text(), bond == Bond::ticket ? ticket_suffix : session_suffix);
 }
 
 bool Presences::is_gone(const LockId& lock_id, Bond bond) const {
@@ -161,7 +161,7 @@ void Presence::let_go_of_tickets(const File& file) const {
     if (fstat(file.fd.get(), &opened) != 0 || opened.st_nlink <= own_name) return;
     for (const std::string& name : names_in(presences_.folder())) {
         const std::string path = presences_.folder() + "/" + name;
-        if (name.ends_with(ticket_ending) && file.is_named(path)) unlink(path.c_str());
+        if (name.ends_with(ticket_suffix) && file.is_named(path)) unlink(path.c_str());
     }
 }
 
@@ -186,7 +186,7 @@ Result<void> Presence::link(const LockId& lock_id, Bond bond) {
             if (::link(file.path.c_str(), path.c_str()) == 0 || (errno == EEXIST && file.is_named(path))) return {};
             if (errno == EEXIST) {
                 // Put in place in one step, so that it is never missing.
-                const std::string aside = file.path + std::string(unfinished_ending);
+                const std::string aside = file.path + std::string(unfinished_suffix);
                 if (::link(file.path.c_str(), aside.c_str()) == 0 && rename(aside.c_str(), path.c_str()) == 0)
                     return {};
             }
@@ -202,7 +202,7 @@ Result<void> Presence::link(const LockId& lock_id, Bond bond) {
 Result<void> Presence::make_file() {
     if (auto folder = make_folder(); !folder) return folder;
     File file;
-    file.path = fmt::format("{}/{}{}", presences_.folder(), LockId::random().text(), own_ending);
+    file.path = fmt::format("{}/{}{}", presences_.folder(), LockId::random().text(), own_suffix);
     file.fd = Fd(open(file.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.fd) return std::unexpected(os_error(errno, "make " + file.path));
     auto ready = set_private_mode(file.path, 0600);

@@ -28,7 +28,7 @@ struct Workload {
 /// Each client takes and releases a lock of its own, again and again.
 [[nodiscard]] Result<Pairs> measure_pairs(const Workload& work);
 
-/// All clients wait in line for one lock: from the moment that a holder gives it back until the next has it.
+/// All clients wait in the queue of one lock: from the moment that a holder gives it back until the next has it.
 [[nodiscard]] Result<Spread> measure_handover(const Workload& work);
 
 }  // namespace holdfast::cli

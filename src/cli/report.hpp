@@ -10,8 +10,8 @@
 
 namespace holdfast::cli {
 
-/// The flags of the command line that a suggested command needs, too: ` -s URL --config F`. Empty where they came from
-/// elsewhere, since they still do, and without a URL that may hold a secret.
+/// The flags of the command line that a suggested command must repeat: ` -s URL --config F`. Settings from the
+/// environment or a file need not be repeated, and a URL that may hold a secret is left out.
 [[nodiscard]] std::string repeated_flags(const Settings& settings);
 
 /// What to do about an error of this kind, with the flags of this command line. Without settings no flag is repeated.

@@ -80,9 +80,9 @@ public:
     }
 
     void blocked(const Error& conflict, Store& store, const LockName& name) {
-        if (!waits_ || deaf_because_) return;
+        if (!waits_ || why_no_listener_) return;
         listen();
-        if (!deaf_because_) notice_.show(conflict, store, name);
+        if (!why_no_listener_) notice_.show(conflict, store, name);
     }
 
     /// All stores, as soon as they can be reached. That is a part of the wait: it takes what it takes from the waits of
@@ -105,17 +105,17 @@ public:
     /// The stop signal that came, if one did.
     [[nodiscard]] std::optional<int> finish() { return listener_ ? listener_->finish() : std::nullopt; }
     /// Why the wait was given up, unless it was for a signal.
-    [[nodiscard]] const std::optional<Error>& deaf_because() const { return deaf_because_; }
+    [[nodiscard]] const std::optional<Error>& why_no_listener() const { return why_no_listener_; }
 
 private:
-    /// Not before it is needed: a thread costs time, and most commands need not wait. A wait that no signal could end
-    /// is given up at once, and its place in the queue with it.
+    /// Starts the thread that hears signals only when it is needed, since most commands need not wait. Without the
+    /// thread no signal could end the wait, so then the wait and its place in the queue are given up at once.
     void listen() {
-        if (listener_ || deaf_because_) return;
+        if (listener_ || why_no_listener_) return;
         try {
             listener_.emplace(outer_, stop_);
         } catch (const std::system_error& error) {
-            deaf_because_ = base::os_error(error.code().value(), "start a thread that hears signals");
+            why_no_listener_ = base::os_error(error.code().value(), "start a thread that hears signals");
             stop_.request_stop();
         }
     }
@@ -125,7 +125,7 @@ private:
     const bool waits_;
     std::stop_source stop_;
     std::optional<guard::StopListener> listener_;
-    std::optional<Error> deaf_because_;
+    std::optional<Error> why_no_listener_;
 };
 
 std::string_view name_of(guard::Ending ending) {
@@ -285,8 +285,8 @@ Result<int> run_inner(Context& context, Plan plan, const std::vector<InheritedLe
     plan.grace = *grace;
     auto taken = take(context, plan, *stores, *std::move(joined), waiting.hooks());
     const auto signal = waiting.finish();
-    if (!taken && taken.error().code == Errc::lock_conflict && waiting.deaf_because())
-        return not_acquired(context, *waiting.deaf_because(), signal);
+    if (!taken && taken.error().code == Errc::lock_conflict && waiting.why_no_listener())
+        return not_acquired(context, *waiting.why_no_listener(), signal);
     if (!taken) return not_acquired(context, taken.error(), signal);
     guard::Guarded guarded{*std::move(taken), outer};
     if (signal) {
@@ -309,7 +309,7 @@ Result<int> run_inner(Context& context, Plan plan, const std::vector<InheritedLe
     const auto verdict = guard::supervise(job, &guarded, signals, context.clock);
     conclude(context, plan, verdict, leases);
     if (guarded.group.is_stuck()) {
-        // A call to the store has not come back, and may never. The lease is over for us, so nobody waits for it.
+        // A call to the store has not returned, and may never return. Our lease has ended, so do not wait for it.
         static_cast<void>(context.out.flush());
         _exit(status_of(verdict));
     }

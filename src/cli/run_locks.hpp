@@ -69,7 +69,7 @@ struct HeldLease {
 /// `--grace`, checked; a third of the lease by default. In run.cpp, with the rest of the command.
 [[nodiscard]] Result<std::chrono::milliseconds> grace_for(const Context& context,
                                                           std::chrono::milliseconds shortest_ttl);
-/// Takes the locks of `plan` and runs the command line behind `--` under them, in a chain of two processes.
+/// Takes the locks of `plan` and runs the command line after `--` under them, in a chain of two processes.
 [[nodiscard]] Result<int> run_planned(Context& context, Plan plan);
 
 namespace opt {

@@ -7,8 +7,8 @@ namespace holdfast::cli {
 
 using config::Settings;
 
-/// The value of every option of a command, for what that command does. Refused with `usage` or `config`, depending on
-/// where the bad value stands.
+/// Finds the value of every option of the command that `line` names. Refused with `usage` for a bad value on the
+/// command line, and with `config` for one in a file or the environment.
 [[nodiscard]] Result<Settings> settle(const CommandLine& line);
 
 }  // namespace holdfast::cli

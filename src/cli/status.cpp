@@ -45,7 +45,7 @@ Result<int> show_one(Context& context) {
     return 0;
 }
 
-/// The locks that cannot be read do not hide the others, and are an error all the same.
+/// Locks that cannot be read do not hide the others, but they are an error.
 std::optional<Error> unreadable_among(const std::vector<LockStatus>& locks) {
     std::vector<std::string> names;
     std::optional<Error> error;

@@ -10,7 +10,7 @@
 namespace holdfast::cli {
 namespace {
 
-/// The notice is worth no more: until it is shown, nobody knows why the command waits.
+/// A longer look would delay the notice, and until it is shown nobody knows why the command waits.
 constexpr std::chrono::seconds longest_look{1};
 
 }  // namespace
@@ -33,7 +33,7 @@ void WaitingNotice::show_away(const Error& why) {
 std::string WaitingNotice::usual(const LockStatus& lock, Store& store, const LockName& asked) {
     std::optional<std::uint64_t> ahead;
     if (lock.name == asked) {
-        // The first answer was given before this waiter was in line. Since then the lock has gone to one of those
+        // The first answer was given before this waiter was in the queue. Since then the lock has gone to one of those
         // ahead.
         ahead = asked_ == asked ? std::min(ahead_, lock.waiters) : lock.waiters + 1;
         ahead_ = std::max<std::uint64_t>(*ahead, 1) - 1;

@@ -1,4 +1,5 @@
-// `holdfast worktree run`: the lock of a worktree for whoever writes into it, held as `holdfast run` holds any lock.
+// `holdfast worktree run`: the lock of a worktree, for a command that writes into it, held as `holdfast run` holds any
+// lock.
 #include "cli/command.hpp"
 #include "cli/run_locks.hpp"
 #include "cli/worktree.hpp"

@@ -24,7 +24,7 @@ Result<void> EventReader::skip_to_end(Store& store, Deadline deadline) {
     cursor_ = std::move(*end);
     last_.clear();
     ready_.clear();
-    // Where pages overlap, those that follow have events that were there, and will come again.
+    // Where pages overlap, the following pages repeat events that exist already: read past them.
     for (bool is_last = false; !is_last;) {
         auto page = store.events(cursor_, events_in_page, deadline);
         if (!page) return std::unexpected(page.error());
@@ -67,7 +67,7 @@ Result<void> EventReader::take_page(Store& store, Deadline deadline) {
     }
     cursor_ = std::move(page->next);
     is_at_end_ = page->is_last;
-    // No older event comes again.
+    // Older events are not repeated, so they need not be remembered.
     if (page->unsettled_since && last_.size() > remembered_)
         std::erase_if(last_, [&](const auto& one) { return one.second.at < *page->unsettled_since; });
     else if (!page->unsettled_since && page->is_last)

@@ -34,7 +34,7 @@ Hold& Hold::operator=(Hold&& other) noexcept {
 }
 Hold::~Hold() = default;
 
-/// Whoever calls a function of a hold that lies on nobody's stack is its user from now on.
+/// In the order of locks, a hold that counts for no thread yet counts from now on for the thread that uses it.
 Hold::Core& Hold::core() const {
     core_->take_into_use();
     return *core_;

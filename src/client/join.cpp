@@ -35,7 +35,7 @@ bool is_not_current(Errc code) { return code == Errc::lock_expired || code == Er
 
 Result<JoinedLease> JoinedLease::prove(Store& store, const LockName& name, const Credentials& as,
                                        const JoinTerms& terms, const Clock& clock, milliseconds timeout) {
-    // Looked at first: how long to renew it for is told by the lease alone, and one that is over is left as it is.
+    // Read the lease first: only it tells for how long to renew it, and one that has ended must not be renewed.
     const auto seen = store.inspect(name, Deadline::in(clock, timeout));
     if (!seen) return std::unexpected(seen.error());
     if (seen->state != LockState::held || seen->lease->lock_id != as.lock_id)

@@ -45,7 +45,7 @@ private:
     Ttl ttl_;
 };
 
-/// Whether a refusal to join means that the lease is over, or never was that of the lock.
+/// True if a refusal to join means that the lease has ended, or never was a lease of the lock.
 [[nodiscard]] bool is_not_current(Errc code);
 
 }  // namespace holdfast::client

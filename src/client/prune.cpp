@@ -60,8 +60,8 @@ private:
         return {};
     }
 
-    /// How many events behind `after` are old, one after the other, up to `most`. The newest of the lock is not
-    /// counted.
+    /// How many events after `after` are old and follow each other without a gap, up to `most`. The lock's newest event
+    /// is not counted.
     Result<std::uint64_t> old_events(const LockStatus& lock, std::uint64_t after, std::uint64_t most, Instant before) {
         if (after + 1 >= lock.seq) return 0;
         const auto events = store_.history(

@@ -33,10 +33,10 @@ public:
     [[nodiscard]] Deadline time_to_ask() const;
     /// What came of it. `sent_at`: before it left.
     [[nodiscard]] Result<Granted> answered(const Result<std::vector<Reply>>& replies, Boottime sent_at);
-    /// The answer was about credentials that are over: ask again at once, with new ones.
+    /// The answer was about credentials that can no longer be used: ask again at once, with new ones.
     [[nodiscard]] bool asks_again() const { return asks_again_; }
 
-    /// Makes a lease that was handed over last its ttl.
+    /// The renewal that gives a lease which was handed over its full ttl.
     [[nodiscard]] Request extension() const { return Renew{request_.name, request_.as, request_.ttl}; }
 
     /// What gives up the place in the queue, and a grant whose answer was lost.
@@ -62,8 +62,9 @@ private:
     Acquire request_;
     bool asks_again_ = false;
     std::optional<Boottime> doubted_since_{};  ///< When the first request left whose answer is still missing.
-    std::optional<Boottime> in_line_since_{};  ///< When the last request left that was answered with a place in line.
-    std::optional<Credentials> former_{};      ///< To be cancelled. What they left in the store would expire anyway.
+    std::optional<Boottime>
+        in_line_since_{};                  ///< When the last request left that was answered with a place in the queue.
+    std::optional<Credentials> former_{};  ///< To be cancelled. What they left in the store would expire anyway.
 };
 
 }  // namespace holdfast::client

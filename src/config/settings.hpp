@@ -27,8 +27,9 @@ struct StoreForChild {
     std::optional<std::string> urls{};
     /// HOLDFAST_STORE_FILE, where they came from, as an absolute path.
     std::optional<std::string> file{};
-    /// HOLDFAST_STORE_WITHHELD: the configuration file that they came from, or another word. A configuration file that
-    /// a child finds names another store, unless it is this one.
+    /// HOLDFAST_STORE_WITHHELD: says that the URLs were left out. It is the path of the configuration file that they
+    /// came from, or else a word that is no path. A child that finds another configuration file would use another
+    /// store, so it must not use what that file names.
     std::optional<std::string> withheld{};
 };
 

@@ -16,7 +16,7 @@ namespace holdfast::config {
 /// would be one store with a long name, which nobody else uses. The servers of a cluster have no scheme.
 [[nodiscard]] bool is_several_stores(std::string_view text);
 
-/// Whether `url` may hold a password: an @ may stand behind one, and a parameter may be one.
+/// True if `url` may contain a password: before an @, or as a parameter.
 [[nodiscard]] bool may_hold_secret(std::string_view url);
 
 /// Whether the URL itself binds its locks to a session.

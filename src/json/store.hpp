@@ -52,8 +52,8 @@ struct Pairs {
 
 /// What `bench` measured.
 struct Measured {
-    Pairs one{};                   ///< One client alone.
-    std::uint64_t many_count = 0;  ///< So many clients at once.
+    Pairs one{};                   ///< With one client.
+    std::uint64_t many_count = 0;  ///< How many clients `many` is about.
     Pairs many{};
     Spread handover{};
 };

@@ -12,7 +12,8 @@
 /// What `holdfast worktree doctor`, `diff`, `ls`, `prune` and `restore` answer.
 namespace holdfast::json {
 
-/// `info` needs nobody. `warning` is what a dead process left, and `doctor --fix` puts right. `error` is damage.
+/// `info`: nothing has to be done. `warning`: a dead process left something, and `doctor --fix` removes it. `error`:
+/// something is damaged.
 enum class Severity { info, warning, error };
 
 struct WorktreeFinding {

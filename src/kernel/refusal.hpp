@@ -12,7 +12,7 @@ namespace holdfast::kernel {
 /// another waiter comes first.
 [[nodiscard]] Error not_taken_over(const Record& record, const StaleLease& seen, std::uint64_t waiters, Instant now);
 
-/// `conflict` although `record` is free: `head` is first in line.
+/// `conflict` although `record` is free: `head` is first in the queue.
 [[nodiscard]] Error first_in_line(const Record& record, const Ticket& head, std::uint64_t waiters, Instant now);
 
 /// `lock_not_held`, naming the present holder, if there is one.

@@ -66,7 +66,7 @@ Result<void> permit_answer(const Identity& who, Answer& answer, Store& store, De
     const auto lock = store.inspect(answer.name, deadline);
     if (!lock) return std::unexpected(lock.error());
     const auto& question = lock->override_request;
-    // The id of a question is never used for another, so whoever asked it then asks it still when it is answered.
+    // The id of a question is never used again, so the answer goes to the same asker that was looked up here.
     if (question && question->lock_id == answer.ask_id) return access::permitted_answer(who, *question, answer);
     return access::permitted(who, answer);
 }

@@ -120,7 +120,7 @@ void EventFeed::check_rights() {
 void EventFeed::looked(Result<FeedPage> page) {
     check_rights();
     if (streams_.empty()) {
-        // Who comes next begins at the end of what there is then.
+        // The next stream begins at the newest event of that moment.
         is_looking_ = false;
         reader_.reset();
         pages_.clear();

@@ -73,7 +73,7 @@ void HttpExchange::end_stream() {
     forget_callbacks();
     if (!is_http10) connection->push({std::make_shared<const std::string>("0\r\n\r\n")});
     connection->completed(200);
-    // For whoever feeds the stream: it is over, whoever ended it.
+    // Tell the feeder of the stream that it has ended, whichever side ended it.
     if (gone) gone();
 }
 

@@ -18,7 +18,7 @@ struct UpkeepOptions {
     std::chrono::milliseconds sweep_every{5'000};  ///< Zero: never.
     /// Audit events that are older are removed. Zero: none are.
     std::chrono::milliseconds keep = std::chrono::days{90};
-    std::chrono::milliseconds prune_after = std::chrono::minutes{5};  ///< The first time.
+    std::chrono::milliseconds prune_after = std::chrono::minutes{5};  ///< How long after the start it is pruned first.
     std::chrono::milliseconds prune_every = std::chrono::days{1};
     std::string actor{};  ///< Of the pruning, in the audit log.
 };

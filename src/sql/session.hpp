@@ -95,7 +95,7 @@ public:
     /// The statement that runs now fails with `cancelled`. From any thread. Without effect if none runs.
     virtual void cancel() = 0;
 
-    /// False once the connection is of no more use.
+    /// False once the connection cannot be used any more.
     [[nodiscard]] virtual bool is_usable() const = 0;
 
 protected:

@@ -84,7 +84,7 @@ private:
         if (orphans_ && is_stop_signal(signal)) kill_at_ = clock_.boottime();
         if (is_stop_signal(signal) && link_.state().phase == Phase::waiting) give_up_waiting(signal);
         if (signal == SIGCONT) {
-            // The command goes on with us, so that what was said of its stop before counts no more.
+            // The command continues with us, so earlier news that it was stopped is out of date.
             static_cast<void>(link_.receive());
             command_stopped_ = false;
         }

@@ -380,7 +380,8 @@ private:
     void give_terminal() const {
         if (terminal_ >= 0 && tcgetpgrp(terminal_) == caller_group_) tcsetpgrp(terminal_, child_);
     }
-    /// Only from the child: if the caller goes on in the background, its shell has the terminal.
+    /// Takes the terminal only if the child has it. If we were put in the background meanwhile, the shell has it and
+    /// keeps it.
     void take_terminal_back() const {
         if (terminal_ >= 0 && tcgetpgrp(terminal_) == child_) tcsetpgrp(terminal_, caller_group_);
     }

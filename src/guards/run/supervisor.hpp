@@ -57,8 +57,8 @@ struct Guarded {
 /// Supervises `job` while its lease is held, and releases it when all processes that the child started are dead. When
 /// the outer process dies they are ended.
 ///
-/// Without one (somebody else holds for us, or nobody) the child is supervised all the same, but
-/// nothing ends it. The calling thread must be the only one that waits for children.
+/// Without `guarded` (another process holds the lease for us, or nobody does) the child is supervised, but nothing ends
+/// it. The calling thread must be the only one that waits for children.
 [[nodiscard]] Verdict supervise(const Job& job, Guarded* guarded, const Signals& signals, const Clock& clock);
 
 /// How often to renew, so that SIGTERM, the grace and SIGKILL fit into a lease whose renewal fails.

@@ -213,7 +213,7 @@ Result<void> Fence::expect_holders_of(const LockName& name, const StoreId& store
 
 Result<void> Fence::bind(const LockName& name, const StoreId& store_id, Deadline deadline) {
     if (auto created = create(deadline); !created) return created;
-    // Token 0 is older than every lease. The former holder's claim fits no more.
+    // Token 0 is older than every lease. The claim of the former holder no longer matches.
     const FenceClaim nobody{name, store_id, FencingToken{}, LockId{}};
     auto commands = commands_of(texts_.begin_sealing);
     for (const std::string& text : {texts_.add_row, texts_.lock_row, texts_.change_row})

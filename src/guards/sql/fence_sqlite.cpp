@@ -14,7 +14,7 @@ constexpr auto table =
     "    lock_id   TEXT    NOT NULL\n"
     ")";
 
-/// SQLite has no procedures: a row that is put into this view is the question.
+/// SQLite has no procedures. So a caller inserts a row into this view, and the trigger checks it.
 constexpr auto assert_view =
     "CREATE VIEW IF NOT EXISTS holdfast_assert (name, token, lock_id) AS\n"
     "    SELECT resource, token, lock_id FROM holdfast_fence";

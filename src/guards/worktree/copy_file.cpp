@@ -53,8 +53,8 @@ int write_at(int fd, std::span<const std::uint8_t> bytes, std::uint64_t offset) 
     return 0;
 }
 
-/// Where the file's next data is, at `offset` or behind it, and where that ends. A file system that knows no holes has
-/// one long piece.
+/// Where the next data of a sparse file begins, at `offset` or after it, and where it ends. On a file system without
+/// holes the whole file is one piece.
 struct Piece {
     std::uint64_t from = 0;
     std::uint64_t to = 0;

@@ -59,7 +59,7 @@ public:
         const auto snapshots = repository_.open_control("snapshots");
         if (!snapshots) return std::unexpected(snapshots.error());
         const std::string going = std::string(unfinished) + id;
-        // Locked until it is gone, so that nobody takes it for something that was left behind.
+        // Locked until it is gone, so that nobody takes it for the remains of a dead process.
         std::optional<base::Fd> folder;
         {
             const auto guard = repository_.guard(Deadline::in(repository_.clock(), patience));

@@ -110,7 +110,7 @@ Result<Repository> Repository::create(const std::string& root, const Clock& cloc
     const auto text = read_text(control->get(), registry_file);
     if (!text) return std::unexpected(text.error());
     if (!*text) {
-        // Two that do so at once: the first registry stays, whoever's it is.
+        // If two processes do this at the same time, the registry of the first one stays.
         Repository fresh(*path, base::Fd(dup(folder->get())), base::Fd(dup(control->get())), clock);
         const auto guard = fresh.guard(Deadline::in(clock, std::chrono::seconds{10}));
         if (!guard) return std::unexpected(guard.error());

@@ -84,7 +84,7 @@ public:
     /// The descriptor of an id that somebody typed: the whole, or as much of it as tells it from all others.
     [[nodiscard]] Result<json::SnapshotDescriptor> snapshot_named(const std::string& text) const;
 
-    /// Waits for the guard until `deadline`; `store_unavailable` then.
+    /// Waits for the guard; `store_unavailable` if `deadline` passes first.
     [[nodiscard]] Result<Guard> guard(Deadline deadline) const;
 
     // Changes. The caller shows the guard that it holds.

@@ -27,7 +27,7 @@ struct RestoreOrder {
     std::function<void(std::uint64_t entries, const CopyFacts& facts)> progress{};
 };
 
-/// Makes a new worktree of a snapshot, and needs no lease for it. `usage` if something of that name is there.
+/// Makes a new worktree from a snapshot. Needs no lease. `usage` if something has that name already.
 [[nodiscard]] Result<RestoredTree> restore_to_new(const Repository& repository, const RestoreOrder& order);
 
 /// The lease that a worktree is changed under, and the way back.

@@ -69,7 +69,7 @@ private:
 /// place, with what the list says of the first.
 class FirstNames {
 public:
-    /// Reads the manifest once, to know which first names are left out and needed all the same.
+    /// Reads the manifest once, to find the first names that are not selected but are needed by names that are.
     Result<void> learn(const SnapshotReader& snapshot, const RestoreSelection& selection) {
         auto manifest = snapshot.manifest();
         if (!manifest) return std::unexpected(manifest.error());

@@ -7,8 +7,8 @@
 
 #include <string>
 
-/// The fence of a worktree. A new holder seals it before it reads anything; whoever publishes has to be the one that
-/// sealed it last. Both happen under the guard of the repository, so a check and what follows it are one step, and a
+/// The fence of a worktree. A new holder seals it before it reads anything; only the holder that sealed it last may
+/// publish. Both happen under the guard of the repository, so a check and what follows it are one step, and a
 /// holder that was stopped beyond its lease comes too late.
 namespace holdfast::guards::worktree {
 

@@ -45,7 +45,8 @@ struct Snapshot {
 /// proof that nothing moved; under the guard the token and the lock_id, the descriptor, `.READY`, one rename; the head,
 /// if it is still the one that was there at the beginning; the audit log.
 ///
-/// After an error nothing of it is visible, except after `outcome_unknown`: then the history tells.
+/// After an error nothing of the snapshot is visible. After `outcome_unknown` it may be: the history of the worktree
+/// shows whether it is there.
 [[nodiscard]] Result<Snapshot> take_snapshot(const Repository& repository, const std::string& worktree_id,
                                              const SnapshotOptions& options);
 

@@ -14,7 +14,7 @@
 /// Walks a tree in the order of manifests, from one open folder to the next.
 namespace holdfast::guards::worktree {
 
-/// A folder that a walk is in. Whoever keeps it keeps the descriptor open.
+/// A folder that a walk is in. The descriptor stays open as long as this exists.
 struct OpenFolder {
     base::Fd fd{};
     std::string path{};

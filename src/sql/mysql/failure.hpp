@@ -13,33 +13,34 @@ namespace holdfast::sql::mysql {
 struct Failure {
     unsigned code = 0;          ///< Of the server, or of the driver from 2000 to 2999.
     std::string text{};         ///< Without the password.
-    std::size_t statement = 0;  ///< Those before it were done, those behind it were not.
+    std::size_t statement = 0;  ///< The one that failed. Those before it were run, those after it were not.
 
-    /// By the code.
+    /// The class of the code.
     [[nodiscard]] ErrorClass error_class() const;
 
-    /// The server said it, so it is known how far it came.
+    /// The error came from the server, so it is known how far the packet came.
     [[nodiscard]] bool answered() const;
-    /// The connection is no more.
+    /// The connection is broken.
     [[nodiscard]] bool lost() const;
-    /// Somebody else has locked a row, and the wait for it was too long, or not wanted. The transaction goes on.
+    /// Another transaction has locked a row, and the wait for it was too long or not wanted. Our transaction is still
+    /// open.
     [[nodiscard]] bool row_busy() const;
-    /// Somebody else was in the way. Repeating the whole transaction can succeed.
+    /// Another transaction was in the way. Repeating the whole transaction can succeed.
     [[nodiscard]] bool conflict() const;
-    /// A COMMIT that failed like this has changed nothing. Others may have.
+    /// A COMMIT that failed with this error has changed nothing. After other errors it may have.
     [[nodiscard]] bool rolled_back() const;
     [[nodiscard]] bool no_such_table() const;
     [[nodiscard]] bool no_such_column() const;
-    /// A column that was to be added is there.
+    /// A column that was to be added exists already.
     [[nodiscard]] bool duplicate_column() const;
     [[nodiscard]] bool duplicate() const;
     /// The user may not do that.
     [[nodiscard]] bool denied() const;
-    /// A number was too large to be computed with.
+    /// The result of a computation was too large for a number.
     [[nodiscard]] bool out_of_range() const;
-    /// The server keeps no more statements, of anybody.
+    /// The server has as many prepared statements as it can keep.
     [[nodiscard]] bool too_many_statements() const;
-    /// It does not know the statement that it was to keep.
+    /// The server does not know a statement that was prepared.
     [[nodiscard]] bool statement_forgotten() const;
 };
 

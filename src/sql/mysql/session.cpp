@@ -131,7 +131,7 @@ private:
         return {};
     }
 
-    /// The server took back all of them; one by one they tell which it is.
+    /// The server has undone all of them. Sent one by one, they show which row it refuses.
     [[nodiscard]] StatementError find_refused(std::span<const Sql> rows, const Failure& failure) {
         const auto kind = failure.error_class();
         const bool one_is_bad =

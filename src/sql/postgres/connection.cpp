@@ -311,7 +311,7 @@ bool Connection::is_alive() {
 std::vector<std::string> Connection::notifications() {
     std::vector<std::string> found;
     if (!is_alive()) return found;
-    // libpq finds no notification behind an answer that is not taken.
+    // libpq finds no notification that arrived after an answer which was not read.
     while (usable_ && unread_ > 0 && PQisBusy(connection_.get()) == 0) skip_answer();
     while (PGnotify* const one = PQnotifies(connection_.get())) {
         found.emplace_back(one->relname);
@@ -324,7 +324,7 @@ bool Connection::flush(const base::CallBudget& budget) {
     while (true) {
         const int left = PQflush(connection_.get());
         if (left == 0) return true;
-        // A server that cannot get rid of its answers takes no more statements, so both directions count.
+        // A server that cannot send its answers reads no further statements, so wait for both directions.
         if (left < 0 || !await_socket(socket(), POLLIN | POLLOUT, budget) || PQconsumeInput(connection_.get()) != 1)
             return usable_ = false;
     }

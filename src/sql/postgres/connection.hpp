@@ -83,12 +83,12 @@ private:
     };
     /// Queues the statement `at`, and before it its text, if the session is to keep that.
     [[nodiscard]] bool queue(const Statement& statement, std::size_t at, std::vector<Awaited>& awaited);
-    /// Takes in one answer. False if the connection is of no more use.
+    /// Takes in one answer. False if the connection cannot be used any more.
     [[nodiscard]] bool take_answer(const Awaited& awaited, Trip& trip, const base::CallBudget& budget);
     [[nodiscard]] bool flush(const base::CallBudget& budget);
     [[nodiscard]] bool await_answer(const base::CallBudget& budget);
     [[nodiscard]] bool drain(const base::CallBudget& budget);
-    /// Takes one answer that nobody waits for, and that has arrived.
+    /// Reads and drops one answer that has arrived and that nobody waits for.
     void skip_answer();
     [[nodiscard]] Fault broken(std::size_t at, const base::CallBudget& budget);
     [[nodiscard]] Fault fault_of(const pg_result* result, std::size_t at, const base::CallBudget& budget);

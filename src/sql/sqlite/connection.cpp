@@ -91,7 +91,8 @@ Result<Database> Database::open(const std::string& place, const std::string& pat
     Database database(handle);
     if (handle == nullptr) return std::unexpected(sqlite_error(SQLITE_NOMEM, "out of memory", "open " + path));
     if (rc != SQLITE_OK) {
-        // SQLite has one code for everything that cannot be opened; a missing right is no server that is away.
+        // SQLite has one code for everything that cannot be opened; a missing right must not look like a store that is
+        // away.
         const int reason = sqlite3_system_errno(handle);
         if ((rc & 0xff) == SQLITE_CANTOPEN && (reason == EACCES || reason == EPERM))
             return std::unexpected(base::os_error(reason, "open " + path));

@@ -27,9 +27,9 @@ public:
     /// As `Store::serve_others`.
     void serve_others() { serves_others_ = true; }
 
-    /// Called before the ticket is written. If this fails, the ticket lasts until its time is over.
+    /// Called before the ticket is written. If this fails, the ticket lasts until it expires.
     void bind_ticket(const LockId& ticket);
-    /// Called after the ticket was removed, since a ticket without its link lasts until its time is over.
+    /// Called after the ticket was removed: a ticket without its link would last until it expires.
     void forget_ticket(const LockId& ticket) const { presence_.all().forget(ticket, base::Bond::ticket); }
     /// True only if the process that asked for it last is certainly dead.
     [[nodiscard]] bool is_abandoned(const LockId& ticket) const {
@@ -43,7 +43,7 @@ public:
     void end_abandoned(const Request& request, Instant now, kernel::Record& record) const;
     /// The same for a look.
     void end_abandoned(Instant now, kernel::Record& record) const;
-    /// The lease that is over when `after` has been saved in the place of `before`.
+    /// The lease that ends when `before` is replaced by `after`.
     [[nodiscard]] static std::optional<LockId> ended_between(const kernel::Record& before, const kernel::Record& after);
     /// The file of the process with which `lease` ends; empty if there is none.
     [[nodiscard]] std::optional<std::string> process_of(const LockId& lease) const {
@@ -62,7 +62,7 @@ private:
 };
 
 /// The files in `folder`, unless `promise` says that locks on files cannot be trusted there. Refused with
-/// `store_unsafe` if sessions are wanted all the same.
+/// `store_unsafe` if there sessions are asked for.
 [[nodiscard]] Result<base::Presences> presences_in(const std::string& folder, const base::Promise& promise,
                                                    Bonds::Sessions sessions);
 

@@ -18,7 +18,7 @@ using Kind = AttemptError::Kind;
 constexpr std::size_t most_under_way = 2;
 constexpr std::size_t most_requests = 128;
 /// A second batch that is smaller than the first is not worth its round trips, because the callers of the first return
-/// one by one. After this time it is sent all the same.
+/// one by one. After this time it is sent anyway.
 constexpr milliseconds patience_with_room{2};
 /// A call that no batch has taken for this long is sent by itself: a connection that is stuck must not delay the
 /// others.

@@ -13,7 +13,7 @@ HostListener::~HostListener() {
 void HostListener::add(const HubWatch& watch) {
     ids_.insert(watch.id);
     (watch.watch.lease ? unheard_leases_ : unheard_).insert(watch.id);
-    if (const auto called = called_as(watch.watch)) by_lock_id_.emplace(*called, watch.id);
+    if (const auto called = notified_as(watch.watch)) by_lock_id_.emplace(*called, watch.id);
 }
 
 bool HostListener::remove(const HubWatch& watch) {
@@ -22,7 +22,7 @@ bool HostListener::remove(const HubWatch& watch) {
     unheard_leases_.erase(watch.id);
     forget_presence(watch.id);
     again_.erase(watch.id);
-    const auto called = called_as(watch.watch);
+    const auto called = notified_as(watch.watch);
     if (!called) return true;
     const auto [begin, end] = by_lock_id_.equal_range(*called);
     by_lock_id_.erase(std::find_if(begin, end, [&](const auto& one) { return one.second == watch.id; }));

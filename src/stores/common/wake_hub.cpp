@@ -205,7 +205,7 @@ milliseconds WakeHub::time_to_sleep() const {
                       longest);
 }
 
-WakeHub::Key WakeHub::key_of(const HubWatch& watch) { return {watch.watch.name, called_as(watch.watch), watch.id}; }
+WakeHub::Key WakeHub::key_of(const HubWatch& watch) { return {watch.watch.name, notified_as(watch.watch), watch.id}; }
 
 /// Under the lock.
 void WakeHub::schedule(Entry& entry, Boottime look_at) {

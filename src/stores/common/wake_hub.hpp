@@ -18,12 +18,12 @@
 
 namespace holdfast::stores {
 
-/// The lock_id under which the owner of `watch` is called: that of its ticket, or of its lease.
-[[nodiscard]] inline std::optional<LockId> called_as(const Watch& watch) {
+/// The lock_id by which the owner of `watch` is notified: that of its ticket, or of its lease.
+[[nodiscard]] inline std::optional<LockId> notified_as(const Watch& watch) {
     return watch.ticket ? watch.ticket : watch.lease;
 }
 
-/// Whether the lock, whose lease is `stored`, has the lease no more that `watch` is about.
+/// True if `watch` is about a lease that the lock no longer has. `stored`: the lock's present lease.
 [[nodiscard]] inline bool is_lost(const Watch& watch, const std::optional<Lease>& stored) {
     return watch.lease && (!stored || stored->lock_id != *watch.lease);
 }
@@ -134,8 +134,8 @@ private:
     std::unordered_map<std::uint64_t, Entry> entries_{};
     std::set<Key> by_name_{};
     std::set<std::pair<Boottime, std::uint64_t>> schedule_{};  ///< When to look at which entry.
-    std::vector<HubWatch> added_{};                            ///< Not yet added to the source,
-    std::vector<HubWatch> removed_{};                          ///< or not yet removed from it.
+    std::vector<HubWatch> added_{};                            ///< The source does not know of them yet.
+    std::vector<HubWatch> removed_{};                          ///< The source still knows of them.
     std::uint64_t last_id_ = 0;
     std::uint64_t running_ = 0;  ///< The subscription whose function is running; 0: none.
 

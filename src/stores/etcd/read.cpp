@@ -19,9 +19,9 @@ constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 /// Reads a range of keys page by page, each with the meta key, to notice that the store was replaced.
 class Pages {
 public:
-    /// With every page the key `beside` is read, too, if it is not empty.
-    Pages(Remote& remote, base::CallBudget& budget, std::string beside = {})
-        : remote_(remote), budget_(budget), beside_(std::move(beside)) {}
+    /// `extra`: a key that is read with every page, too, if it is not empty.
+    Pages(Remote& remote, base::CallBudget& budget, std::string extra = {})
+        : remote_(remote), budget_(budget), extra_(std::move(extra)) {}
 
     /// Calls `use` for each key until it has returned true `most` times. Reads nothing if there is no store.
     template <class Use>
@@ -32,10 +32,10 @@ public:
             Txn txn;
             txn.get({.keys = {remote_.keys().meta()}});
             txn.get({.keys = range, .limit = size, .changed_since = changed_since});
-            if (!beside_.empty()) txn.get({.keys = {beside_}});
+            if (!extra_.empty()) txn.get({.keys = {extra_}});
             auto answer = remote_.read(txn, budget_, Remote::Order::may_be_stale);
             if (!answer) return std::unexpected(answer.error());
-            if (answer->txn.found.size() < (beside_.empty() ? 2U : 3U))
+            if (answer->txn.found.size() < (extra_.empty() ? 2U : 3U))
                 return fail(Errc::store_unavailable, "etcd did not answer everything");
             auto& meta = answer->txn.found[0].keys;
             const auto exists =
@@ -49,7 +49,7 @@ public:
             if (store_->store_id != *remote_.store_id())
                 return fail(Errc::store_unavailable, "the store was replaced while it was read");
             const Found& found = answer->txn.found[1];
-            if (!beside_.empty()) take_beside(answer->txn.found[2]);
+            if (!extra_.empty()) take_extra(answer->txn.found[2]);
             for (const KeyValue& one : found.keys) {
                 const Result<bool> used = use(one);
                 if (!used) return std::unexpected(used.error());
@@ -62,9 +62,9 @@ public:
         return {};
     }
 
-    /// What was beside the first page, and beside the last.
-    [[nodiscard]] const std::optional<KeyValue>& beside_first() const { return beside_first_; }
-    [[nodiscard]] const std::optional<KeyValue>& beside_last() const { return beside_last_; }
+    /// The value of the extra key with the first page, and with the last.
+    [[nodiscard]] const std::optional<KeyValue>& extra_in_first() const { return extra_in_first_; }
+    [[nodiscard]] const std::optional<KeyValue>& extra_in_last() const { return extra_in_last_; }
 
     struct StoreSeen {
         StoreId store_id{};
@@ -76,18 +76,18 @@ public:
     [[nodiscard]] std::chrono::milliseconds tolerance() const { return remote_.node_clock().tolerance(moment_); }
 
 private:
-    void take_beside(const Found& found) {
-        beside_last_ = found.keys.empty() ? std::nullopt : std::optional(found.keys.front());
-        if (!beside_first_) beside_first_ = beside_last_;
+    void take_extra(const Found& found) {
+        extra_in_last_ = found.keys.empty() ? std::nullopt : std::optional(found.keys.front());
+        if (!extra_in_first_) extra_in_first_ = extra_in_last_;
     }
 
     Remote& remote_;
     base::CallBudget& budget_;
     Moment moment_{};
     std::optional<StoreSeen> store_{};
-    const std::string beside_;
-    std::optional<KeyValue> beside_first_{};
-    std::optional<KeyValue> beside_last_{};
+    const std::string extra_;
+    std::optional<KeyValue> extra_in_first_{};
+    std::optional<KeyValue> extra_in_last_{};
 };
 
 enum class Unreadable { error, pass_over };
@@ -286,7 +286,7 @@ Result<std::vector<AuditEvent>> history(Remote& remote, const HistoryQuery& quer
             const auto record = unsealed_record(bytes_of(stored->value), *query.name, pages.moment().now);
             return record ? record->value.pruned_seq : 0;
         };
-        if (pruned_seq(pages.beside_first()) == pruned_seq(pages.beside_last())) return events;
+        if (pruned_seq(pages.extra_in_first()) == pruned_seq(pages.extra_in_last())) return events;
     }
 }
 

@@ -23,7 +23,8 @@ public:
     };
 
     /// Who guarantees that a read is current: the node that answers, or the cluster's log. See `Txn::order_by_log`.
-    /// `may_be_stale`: the node that answers need not be in a majority, if no other answers. For people who look.
+    /// `may_be_stale`: the node that answers need not be in a majority, if no other answers. For reads that only inform
+    /// people.
     enum class Order { by_one_node, by_log, may_be_stale };
 
     /// A transaction that only reads: `store_unavailable` if nobody answers it.

@@ -120,7 +120,7 @@ private:
             if (event.changed_in <= waiter.target.revision) continue;
             // A waiter that has moved up looks whether it is the first now, and most are not.
             if (waiter.target.watched.only_deletes) return true;
-            // A holder that renews its lease is no news for a waiter in line, and none for itself.
+            // A renewal changes nothing for a waiter in the queue, nor for the holder itself.
             if (waiter.watch.ticket && !is_its_turn(*waiter.watch.ticket, event.value, waiter.watch.name)) continue;
             if (waiter.watch.lease && has_lease(*waiter.watch.lease, event.value, waiter.watch.name)) continue;
             waiter.turn = event;

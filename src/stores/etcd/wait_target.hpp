@@ -22,7 +22,7 @@ struct WaitTarget {
     bool is_due = false;                    ///< Its turn may have come, or it has lost its place.
     WatchedKey watched{};                   ///< The key whose change brings it nearer to its turn.
     Revision revision = 0;                  ///< The revision of the look.
-    std::optional<KeyValue> next_ticket{};  ///< Of the first in line: the second ticket,
+    std::optional<KeyValue> next_ticket{};  ///< Of the first in the queue: the second ticket,
     std::uint64_t waiters = 0;              ///< and how many there are.
     /// When a lease or a ticket may have run out, which no event announces.
     std::chrono::milliseconds look_again = look_again_after;

@@ -54,7 +54,7 @@ Result<std::vector<AuditEvent>> read_part(const Folder& folder, const SavedLock&
     const auto broken = [&](std::string_view what) {
         return fail(Errc::audit_chain_broken, fmt::format("{} {}", folder.path_of(name), what));
     };
-    // Only the newest part can have bytes behind it that do not count.
+    // Only the newest part can be followed by bytes that do not count.
     const bool is_newest = part.last == last_moved(saved);
     const auto bytes = folder.read(name, is_newest ? static_cast<std::size_t>(saved.audit_bytes) : longest_part);
     if (!bytes) return std::unexpected(bytes.error());
@@ -141,8 +141,8 @@ Result<void> prune(const Folder& folder, SavedLock& saved, std::uint64_t through
     // A lock that is saved for the first time has nothing on disk.
     if (saved.tail.empty()) return {};
     const Part part = part_of(saved, through + 1);
-    const bool begins_there = part.first == through + 1 && part.first <= part.last;
-    if (!begins_there) {
+    const bool begins_with_part = part.first == through + 1 && part.first <= part.last;
+    if (!begins_with_part) {
         const auto rest = rest_of_part(folder, saved, through);
         if (!rest) return std::unexpected(rest.error());
         // Made also if nothing is left of the log: the file shows that the lock was used, should its record ever be

@@ -16,7 +16,7 @@ using base::ByteView;
 ///
 /// The newest audit events are inside it, so that an event and its change are one write. Older ones have been moved to
 /// the audit log, see audit_log.hpp. Of its newest file the first `audit_bytes` bytes belong to this record: they never
-/// change again. Anything behind them is left over from a move that was not finished.
+/// change again. Bytes after them are left over from a move that was not finished.
 struct SavedLock {
     kernel::Record record;
     kernel::ClockMark saved_under{};

@@ -66,7 +66,7 @@ public:
                 calls = section.take_calls();
             }
             // After the lock is saved, so that the mark is never there without a lock, even after a crash; and before
-            // the answer. If this fails, the lock is valid all the same, and the next change tries again.
+            // the answer. If this fails, the lock is still valid, and the next change tries again.
             if (has_written) store->mark_used();
             for (const Call& call : calls) call.bells.ring(call.ticket);
         }

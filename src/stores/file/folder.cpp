@@ -33,8 +33,8 @@ Result<void> expect_our_folder(int fd, const std::string& path) {
     return facts ? base::expect_our_folder(*facts, path) : std::unexpected(facts.error());
 }
 
-/// A fifo or a device in place of a file would block or answer for ever. A folder of ours that once was open to all can
-/// have a file of another user, who can rewrite it and can keep a guard locked.
+/// Reading a FIFO or a device instead of a file could block for ever, or never end. If everybody could once write to
+/// the folder, a file in it may belong to another user, who could rewrite it or keep a guard locked.
 Result<base::FileFacts> expect_our_file(int fd, const std::string& path) {
     auto facts = base::facts_of(fd, path);
     if (!facts) return facts;

@@ -140,7 +140,7 @@ Result<StoreFolder> StoreFolder::make(const std::string& path, Sync sync) {
     if (!locks) return std::unexpected(locks.error());
     if (*locks) return store;
     if (auto made = store.dir.made_child("locks"); !made) return std::unexpected(made.error());
-    // Both the format file and the folder for locks, also if another process made them.
+    // Syncs the names of both the format file and the folder for locks, also if another process made them.
     if (auto synced = store.dir.sync(); !synced) return std::unexpected(synced.error());
     return store;
 }

@@ -95,7 +95,7 @@ void Source::add(std::span<const HubWatch> watches) {
         must_read_.insert(watch.id);
         WatchedLock& lock = locks_.try_emplace(name, clock_).first->second;
         ++lock.watches;
-        if (!called_as(watch.watch)) lock.without_ticket.insert(watch.id);
+        if (!notified_as(watch.watch)) lock.without_ticket.insert(watch.id);
         auto folder = folders.find(name);
         if (folder == folders.end()) folder = folders.emplace(name, find_lock_(name)).first;
         listen_for(watch, folder->second);
@@ -105,7 +105,7 @@ void Source::add(std::span<const HubWatch> watches) {
 void Source::listen_for(const HubWatch& watch, const Result<std::optional<LockFolder>>& folder) {
     // The look that follows finds and reports the same error.
     if (!folder || !*folder) return;
-    if (called_as(watch.watch)) return listener_.hang(watch, bells_of((*folder)->folder()));
+    if (notified_as(watch.watch)) return listener_.hang(watch, bells_of((*folder)->folder()));
     WatchedLock& lock = locks_.at(watch.watch.name);
     if (lock.folder < 0) {
         const auto added = listener_.files().add((*folder)->folder().path());

@@ -31,7 +31,7 @@ Result<std::string> checked(std::string token, std::string_view where) {
     return token;
 }
 
-/// Nobody but its owner may read the file: whoever has the token may do what its owner may.
+/// Nobody but its owner may read the file: anybody with the token has the owner's rights.
 Result<std::string> read_token(const std::string& path) {
     const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file) return std::unexpected(base::os_error(errno, "read " + path));

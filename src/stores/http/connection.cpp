@@ -69,7 +69,7 @@ HttpTransfer::HttpTransfer(const Address& address) : address_(address), handle_(
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     curl_easy_setopt(curl, CURLOPT_MAXCONNECTS, 1L);
-    // Who answers with another address would be sent the token, and the lease.
+    // A server that answers with another address would have the token and the lease sent there.
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);

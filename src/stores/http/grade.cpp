@@ -17,7 +17,7 @@ Result<json::ReadStore> read_store_at(Server& server, const Path& path, const ba
     if (!store) return std::unexpected(not_understood(server.address(), store.error()));
     // A lease ends with a process of the host where the store is opened, and that is the daemon.
     store->properties.has_sessions = false;
-    // Everybody who asks the daemon shares it, whatever it is.
+    // All clients of the daemon share the store, whatever kind it is.
     store->properties.is_shared = true;
     return store;
 }

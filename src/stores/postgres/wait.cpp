@@ -29,7 +29,7 @@ Boottime real_time() { return base::real_clock().boottime(); }
 }  // namespace
 
 void Listener::add(const HubWatch& watch) {
-    const auto called = called_as(watch.watch);
+    const auto called = notified_as(watch.watch);
     if (!called) return;
     const std::string channel = channel_of(*called);
     auto& waiting = channels_[channel];
@@ -40,7 +40,7 @@ void Listener::add(const HubWatch& watch) {
 void Listener::remove(std::span<const HubWatch> watches) {
     std::vector<std::string> left;
     for (const HubWatch& one : watches) {
-        const auto called = called_as(one.watch);
+        const auto called = notified_as(one.watch);
         if (!called) continue;
         const auto found = channels_.find(channel_of(*called));
         if (found == channels_.end() || found->second.erase(one.id) == 0 || !found->second.empty()) continue;
@@ -53,7 +53,7 @@ void Listener::remove(std::span<const HubWatch> watches) {
 }
 
 bool Listener::hears(const Watch& watch) const {
-    const auto called = called_as(watch);
+    const auto called = notified_as(watch);
     return connection_ && called && !unheard_.contains(channel_of(*called));
 }
 

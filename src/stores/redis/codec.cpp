@@ -226,7 +226,7 @@ Result<LockView> view_of(Value answer, std::size_t index, const LockName& name, 
 Traces traces_of(Value answer, std::size_t index, Sight& sight) {
     const Value found = answer[locks_begin + index];
     Traces traces;
-    // Whether it was held is not known. What is not in an index can be taken out of it all the same.
+    // It is not known whether the lock was held. Removing it from an index that does not contain it does no harm.
     sight = {.value = std::string(lost_value), .was_held = true, .has_queue = true};
     if (!found[0].is_nil()) {
         sight.value = found[0].text();

@@ -16,7 +16,7 @@ struct ExchangeError {
     std::string why{};
 };
 
-/// The meaning of a server's error. None of these errors leaves a change behind.
+/// The meaning of a server's error. After each of these errors nothing was changed.
 [[nodiscard]] std::optional<Error> known_refusal(const Address& address, std::string_view text);
 /// The same, for commands that change nothing.
 [[nodiscard]] Error refusal(const Address& address, std::string_view text);

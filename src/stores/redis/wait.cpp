@@ -93,7 +93,7 @@ public:
 private:
     /// The channel of a watch with a ticket announces only the waiter's turn, that of a lease only its end.
     [[nodiscard]] std::string channel_of(const Watch& watch) const {
-        const auto called = called_as(watch);
+        const auto called = notified_as(watch);
         return called ? remote_.keys().turn(*called) : remote_.keys().lock(watch.name);
     }
 

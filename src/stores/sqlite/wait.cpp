@@ -50,13 +50,13 @@ Source::Source(const Place& place, WithStore with_store, const Bonds& bonds, con
 void Source::add(std::span<const HubWatch> watches) {
     for (const HubWatch& watch : watches) {
         listener_.add(watch);
-        if (!called_as(watch.watch)) without_ticket_.insert(watch.id);
+        if (!notified_as(watch.watch)) without_ticket_.insert(watch.id);
         listen_for(watch);
     }
 }
 
 void Source::listen_for(const HubWatch& watch) {
-    if (called_as(watch.watch)) return listener_.hang(watch, bells_);
+    if (notified_as(watch.watch)) return listener_.hang(watch, bells_);
     if (gate_ < 0) gate_ = listener_.files().add(gate_path_, base::FileWatches::Hears::changes_and_reads).value_or(-1);
     if (gate_ >= 0) listener_.set_heard(watch.id);
 }

@@ -210,7 +210,8 @@ Result<std::vector<Reference>> references_among(sql::Session& session, const std
     return references;
 }
 
-Result<std::vector<std::string>> tables_that_follow(sql::Session& session, const TableInfo& table, Deadline deadline) {
+Result<std::vector<std::string>> tables_changed_by_delete(sql::Session& session, const TableInfo& table,
+                                                          Deadline deadline) {
     const auto keys = foreign_keys(session, deadline);
     if (!keys) return std::unexpected(keys.error());
     std::vector<std::string> names;

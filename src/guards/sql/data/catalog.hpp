@@ -36,11 +36,11 @@ struct Reference {
                                                               const std::vector<TableInfo>& tables, Deadline deadline);
 
 /// Tables that lose or change rows when rows of `table` are deleted: ON DELETE CASCADE and the like.
-[[nodiscard]] Result<std::vector<std::string>> tables_that_follow(sql::Session& session, const TableInfo& table,
-                                                                  Deadline deadline);
+[[nodiscard]] Result<std::vector<std::string>> tables_changed_by_delete(sql::Session& session, const TableInfo& table,
+                                                                        Deadline deadline);
 
-/// The places of `count` tables, each behind those that it refers to. `config` where tables refer to each other in a
-/// circle and the database cannot check that at the end; `names` are for that message.
+/// The order of the tables in which each comes after those that it refers to. `config` if tables refer to each other in
+/// a circle and the database cannot check that at the end; `names` are for that message.
 [[nodiscard]] Result<std::vector<std::size_t>> parents_first(const std::vector<std::string>& names,
                                                              const std::vector<Reference>& references);
 

@@ -52,7 +52,7 @@ private:
     std::size_t record_line_ = 1;  ///< Where the record began.
     std::size_t quote_line_ = 1;   ///< Where the last quoted field began.
     bool at_begin_ = true;
-    std::string text_{};  ///< All fields of the record, one behind the other.
+    std::string text_{};  ///< All fields of the record, one after the other.
     std::vector<Field> fields_{};
     std::vector<Cell> cells_{};
     std::size_t columns_ = 0;  ///< 0 before the first record has ended.

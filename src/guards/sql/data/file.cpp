@@ -27,8 +27,8 @@ namespace {
 constexpr std::size_t piece_size = std::size_t{256} * 1024;
 /// The parser takes about a second for 10 MB.
 constexpr off_t largest_yaml = off_t{64} * 1024 * 1024;
-constexpr std::string_view csv_ending = ".csv";
-constexpr std::string_view yaml_ending = ".yaml";
+constexpr std::string_view csv_suffix = ".csv";
+constexpr std::string_view yaml_suffix = ".yaml";
 
 std::string in_small_letters(std::string text) {
     std::ranges::transform(text, text.begin(),
@@ -185,9 +185,9 @@ Result<std::vector<SourceFile>> DataFolder::files_of(const std::string& table) c
         const std::string small = in_small_letters(name);
         // Editors keep hidden files.
         if (name.starts_with('.')) continue;
-        if (name.ends_with(csv_ending) || name.ends_with(yaml_ending)) {
+        if (name.ends_with(csv_suffix) || name.ends_with(yaml_suffix)) {
             files.push_back({name, fmt::format("{}/{}", shown, name), fmt::format("{}/{}", table, name)});
-        } else if (small.ends_with(csv_ending) || small.ends_with(yaml_ending) || small.ends_with(".yml")) {
+        } else if (small.ends_with(csv_suffix) || small.ends_with(yaml_suffix) || small.ends_with(".yml")) {
             return fail(Errc::data_invalid,
                         fmt::format("{}/{}: data files end in .csv or .yaml", printable(shown), printable(name)));
         }
@@ -205,7 +205,7 @@ Result<void> DataFolder::read(const SourceFile& file, RowSink& sink, Sha256& dig
     struct stat status{};
     if (fstat(fd->get(), &status) != 0) return std::unexpected(base::os_error(errno, "read " + printable(file.path)));
     if (!S_ISREG(status.st_mode)) return fail(Errc::data_invalid, printable(file.path) + ": this is no regular file");
-    const bool is_yaml = file.name.ends_with(yaml_ending);
+    const bool is_yaml = file.name.ends_with(yaml_suffix);
     if (is_yaml && status.st_size > largest_yaml)
         return fail(Errc::data_invalid,
                     printable(file.path) + ": more than 64 MiB of YAML; CSV is read as quickly as the disk allows");

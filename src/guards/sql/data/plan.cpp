@@ -90,17 +90,18 @@ Result<TablePlan> plan_table(const TableSource& source, TableInfo info, SqlDiale
     return plan;
 }
 
-/// `truncate` deletes rows that come again, and others must not go with them.
-Result<void> expect_no_followers(sql::Session& session, const SyncPlan& plan, Deadline deadline) {
+/// `truncate` deletes all rows of a table and inserts them again. Rows of other tables, which would not be inserted
+/// again, must not be deleted with them by ON DELETE.
+Result<void> expect_no_dependents(sql::Session& session, const SyncPlan& plan, Deadline deadline) {
     for (const TablePlan& table : plan) {
         if (table.strategy() != Strategy::truncate) continue;
-        const auto followers = tables_that_follow(session, table.info, deadline);
-        if (!followers) return std::unexpected(followers.error());
-        for (const std::string& name : *followers) {
-            const bool comes_again = std::ranges::any_of(plan, [&](const TablePlan& other) {
+        const auto dependents = tables_changed_by_delete(session, table.info, deadline);
+        if (!dependents) return std::unexpected(dependents.error());
+        for (const std::string& name : *dependents) {
+            const bool is_refilled = std::ranges::any_of(plan, [&](const TablePlan& other) {
                 return other.info.plain == name && other.strategy() == Strategy::truncate;
             });
-            if (!comes_again)
+            if (!is_refilled)
                 return fail(Errc::config,
                             fmt::format("truncate of {} would also delete or change rows of {}, by ON DELETE; use "
                                         "mirror, which deletes only what left the files",
@@ -133,7 +134,7 @@ Result<SyncPlan> plan_sync(sql::Session& session, const Source& source, Deadline
         if (!table) return std::unexpected(table.error());
         plan.push_back(*std::move(table));
     }
-    if (auto expected = expect_no_followers(session, plan, deadline); !expected)
+    if (auto expected = expect_no_dependents(session, plan, deadline); !expected)
         return std::unexpected(expected.error());
     return plan;
 }

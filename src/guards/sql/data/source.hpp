@@ -52,13 +52,14 @@ public:
 
     [[nodiscard]] const std::vector<TableSource>& tables() const { return tables_; }
 
-    /// Reads everything, and finds all that can be wrong without a database. Its digest: two readings that bring the
-    /// same have read the same bytes.
+    /// Reads everything, and finds every mistake that can be found without a database. Returns a digest of the bytes
+    /// that were read.
     [[nodiscard]] Result<std::string> check() const;
 
     /// One table, from its first row to its last. Its bytes are added to `digest`.
     [[nodiscard]] Result<void> read(const TableSource& table, const RowVisitor& visit, Sha256& digest) const;
-    /// `data/users/a.csv:17`, of the row with this number, counted from 0. The path alone where it is not there.
+    /// The file and line of a row, such as `data/users/a.csv:17`. Rows are counted from 0. Only the path if there is no
+    /// such row.
     [[nodiscard]] std::string place_of(const TableSource& table, std::uint64_t row) const;
 
 private:

@@ -26,8 +26,8 @@ std::string words_of(const StatementError& error) {
     return error.code.empty() ? printable(error.message) : fmt::format("{} ({})", printable(error.message), error.code);
 }
 
-/// Whether the database refused what the rows are, and not how it was asked.
-bool is_about_rows(ErrorClass kind) {
+/// True if the database refused the contents of a row, and not the way in which the rows were sent.
+bool refuses_row_contents(ErrorClass kind) {
     return kind == ErrorClass::constraint || kind == ErrorClass::duplicate || kind == ErrorClass::other;
 }
 
@@ -119,7 +119,7 @@ private:
     /// Of one that writes rows: the database has the last word on what fits.
     [[nodiscard]] Error error_of_rows(const StatementError& error, const std::string& text, std::string_view where) {
         Error found = error_of(error, text, fmt::format("write {}", where));
-        if (is_about_rows(error.kind) && !fenced_->is_stopped())
+        if (refuses_row_contents(error.kind) && !fenced_->is_stopped())
             found = {Errc::data_invalid, fmt::format("{}: {}", where, words_of(error))};
         return found;
     }
@@ -250,8 +250,8 @@ private:
 
     [[nodiscard]] Error refused_row(const TablePlan& table, const sql::RowWriter& writer, const StatementError& error) {
         const auto row = writer.refused_row();
-        const std::string where = row && is_about_rows(error.kind) ? source_->place_of(*table.source, *row)
-                                                                   : "the table " + printable(table.info.name);
+        const std::string where = row && refuses_row_contents(error.kind) ? source_->place_of(*table.source, *row)
+                                                                          : "the table " + printable(table.info.name);
         return error_of_rows(error, table.statements.table, where);
     }
 

@@ -17,7 +17,7 @@ public:
     }
 
 private:
-    /// What the words so far make of the statement.
+    /// The kind of the statement, as far as its words so far show it.
     enum class Kind { unknown, plain, routine, trigger_of_sqlite, compound };
 
     void find_kind(const Token& token, const Lexer& behind);

@@ -38,8 +38,9 @@ struct Database {
 [[nodiscard]] Result<std::vector<std::string>> schemas_like(const std::string& url, const std::string& pattern,
                                                             const Clock& clock, Deadline deadline);
 
-/// The store that has the lock of a database if no other is configured: the database itself. Beside a SQLite file, and
-/// not in it: while a migration writes, nobody else can, so the lease could not be renewed.
+/// The store that has the lock of a database if no other is configured: the database itself, except for SQLite. There
+/// it is a second file beside the database: while a migration writes, nobody else can write to the same file, so a
+/// lease in it could not be renewed.
 [[nodiscard]] Result<std::string> lock_store_of(const std::string& url);
 
 /// A database and its ledger as they are. Creates nothing and writes nothing.

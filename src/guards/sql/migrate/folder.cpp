@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 /// A BIGINT, with room to spare.
 constexpr std::size_t longest_number = 18;
 constexpr std::string_view repeatable_prefix = "R__";
-constexpr std::string_view down_ending = ".down.sql";
+constexpr std::string_view down_suffix = ".down.sql";
 constexpr std::string_view ending = ".sql";
 
 std::unexpected<Error> refuse(std::string message, std::string hint = {}) {
@@ -92,9 +92,9 @@ public:
         found.file = file;
         found.path = path;
         if (file.starts_with(repeatable_prefix)) return add_repeatable(std::move(found), text);
-        const bool is_down = file.ends_with(down_ending);
+        const bool is_down = file.ends_with(down_suffix);
         const std::string_view stem =
-            std::string_view(file).substr(0, file.size() - (is_down ? down_ending : ending).size());
+            std::string_view(file).substr(0, file.size() - (is_down ? down_suffix : ending).size());
         const auto name = split_name(stem);
         if (!name) return unreadable_name(path, "this is no name of a migration");
         found.number = std::stoull(std::string(name->digits));
@@ -120,7 +120,7 @@ private:
     Result<void> add_repeatable(MigrationFile found, const std::string& text) {
         found.name =
             found.file.substr(repeatable_prefix.size(), found.file.size() - repeatable_prefix.size() - ending.size());
-        if (found.name.empty() || found.file.ends_with(down_ending))
+        if (found.name.empty() || found.file.ends_with(down_suffix))
             return unreadable_name(found.path, "this is no name of a repeatable migration");
         found.version = std::string(repeatable_prefix) + found.name;
         auto read = with_text(std::move(found), text);

@@ -15,7 +15,7 @@ namespace holdfast::guards::migrate {
 struct MigrationFile {
     std::string version{};     ///< Its number without leading zeros; `R__name` for a repeatable one.
     std::uint64_t number = 0;  ///< 0 for a repeatable one.
-    std::string name{};        ///< What stands behind the number, without the ending.
+    std::string name{};        ///< The part after the number, without the suffix.
     std::string file{};        ///< Its name in the folder.
     std::string path{};        ///< For people and for messages.
     std::string text{};

@@ -30,8 +30,8 @@ struct LintRule {
 /// lines, accepts what the rule finds there; in the first lines of the file, in all of it.
 [[nodiscard]] std::vector<Finding> lint(const MigrationFile& file, Dialect dialect);
 
-/// Whether this statement begins or ends a transaction. None may stand in a file: the file's own transaction holds its
-/// row of the ledger.
+/// Whether this statement begins or ends a transaction. A file must not contain one: its row of the ledger is
+/// written in the transaction around the whole file.
 [[nodiscard]] bool is_transaction_command(std::string_view statement, Dialect dialect);
 
 /// Whether it changes or drops a table that Holdfast keeps in the database: nobody but Holdfast may.

@@ -67,8 +67,8 @@ struct Plan {
     [[nodiscard]] bool same_as(const Plan& other) const;
 };
 
-/// What has to run so that the database has all of `folder`. Refused when files were edited after they ran, are gone,
-/// or would run behind their place; and where a file stopped half way, unless that file can go on (`running`).
+/// What has to run so that the database has all of `folder`. Refused if files were edited or removed after they ran, or
+/// would run after files with higher numbers; and if a file stopped half way, unless it can be continued (`running`).
 [[nodiscard]] Result<Plan> plan_up(const Folder& folder, const Ledger& ledger, const PlanOptions& options);
 
 /// The way back: the newest applied files, as many as `steps`, or all beyond `to`. Each needs a `.down.sql`.

@@ -33,7 +33,8 @@ struct RunnerOptions {
     std::function<void(const std::string&)> notice{};
     /// Told before each statement.
     std::function<void(const Script&, const Statement&)> progress{};
-    /// A statement that waits for a lock stops everybody behind it for so long; then it is tried again.
+    /// A statement that waits for a lock makes all later ones wait, too. After this time it gives up and is tried
+    /// again.
     std::chrono::milliseconds lock_timeout{2'000};
     std::chrono::milliseconds lock_patience{10 * 60'000};
 };

@@ -22,7 +22,7 @@ struct ChangeTarget {
 /// Absent where a statement changes several things, or something that cannot be looked at.
 [[nodiscard]] std::optional<ChangeTarget> target_of(std::string_view statement, SqlDialect dialect);
 
-/// Whether running it once more does no harm: VACUUM, ANALYZE, REINDEX.
+/// True if running the statement once more does no harm, as with VACUUM, ANALYZE and REINDEX.
 [[nodiscard]] bool is_repeatable(std::string_view statement, SqlDialect dialect);
 
 /// How that looks now: words that change when the statement was done. `absent` where it is not there.

@@ -127,7 +127,7 @@ struct WatchNews {
     bool over = false;               ///< Cancelled or compacted away: watch again after looking.
     std::vector<KeyValue> events{};  ///< A deleted key has no value.
 };
-/// A message that cannot be read becomes one of no watch that is over.
+/// A message that cannot be read becomes one that belongs to no watch, with `over` set.
 [[nodiscard]] WatchNews read_news(std::string_view message);
 
 }  // namespace holdfast::stores::etcd
