@@ -23,9 +23,12 @@ void Interrupt::sleep(std::span<const int> descriptors, std::chrono::millisecond
     std::vector<pollfd> waited{{event_.get(), POLLIN, 0}};
     for (const int descriptor : descriptors) waited.push_back({descriptor, POLLIN, 0});
     if (!event_) most = std::min(most, nap);
+    if (poll(waited.data(), waited.size(), static_cast<int>(most.count())) > 0 && waited.front().revents != 0) clear();
+}
+
+void Interrupt::clear() const {
     eventfd_t raised = 0;
-    if (poll(waited.data(), waited.size(), static_cast<int>(most.count())) > 0 && waited.front().revents != 0)
-        eventfd_read(event_.get(), &raised);
+    if (event_) eventfd_read(event_.get(), &raised);
 }
 
 }  // namespace holdfast::base

@@ -19,6 +19,11 @@ public:
     /// passed over.
     void sleep(std::span<const int> descriptors, std::chrono::milliseconds most) const;
 
+    /// For a thread that sleeps in a call of its own: can be read once `raise` was called, until `clear` is. Negative
+    /// if the process had no descriptor left.
+    [[nodiscard]] int fd() const { return event_.get(); }
+    void clear() const;
+
 private:
     Fd event_;
 };

@@ -158,4 +158,13 @@ std::string Url::redacted() const {
     return scheme + "://" + (at == std::string::npos ? written : written.substr(at + 1));
 }
 
+std::string without_secret(std::string_view text, std::string_view secret) {
+    std::string clean(text);
+    if (secret.empty()) return clean;
+    constexpr std::string_view instead = "***";
+    for (auto at = clean.find(secret); at != std::string::npos; at = clean.find(secret, at + instead.size()))
+        clean.replace(at, secret.size(), instead);
+    return clean;
+}
+
 }  // namespace holdfast::base

@@ -55,4 +55,7 @@ struct Url {
     [[nodiscard]] std::string redacted() const;
 };
 
+/// `text` with `***` in place of each `secret`, for messages of servers and drivers that may repeat a password.
+[[nodiscard]] std::string without_secret(std::string_view text, std::string_view secret);
+
 }  // namespace holdfast::base

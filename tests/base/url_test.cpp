@@ -111,5 +111,12 @@ TEST(UrlTest, AParameterThatNobodyTookIsRefused) {
     EXPECT_THAT(must(Url::parse("file:x?snyc=off")).expect_no_parameters(), RefusedWith(Errc::usage));
 }
 
+TEST(UrlTest, ASecretIsHiddenWhereverAMessageRepeatsIt) {
+    EXPECT_EQ(without_secret("user bob, password s3cret; s3cret refused", "s3cret"),
+              "user bob, password ***; *** refused");
+    EXPECT_EQ(without_secret("nothing to hide", ""), "nothing to hide");
+    EXPECT_EQ(without_secret("a*b", "*"), "a***b") << "also one that is in what stands instead of it";
+}
+
 }  // namespace
 }  // namespace holdfast::base

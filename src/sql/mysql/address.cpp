@@ -48,13 +48,4 @@ bool Address::is_private() const {
     return !socket.empty() || std::ranges::all_of(endpoints, base::is_loopback, &Endpoint::host);
 }
 
-std::string Address::scrubbed(std::string_view text) const {
-    std::string clean(text);
-    if (password.empty()) return clean;
-    constexpr std::string_view instead = "***";
-    for (auto at = clean.find(password); at != std::string::npos; at = clean.find(password, at + instead.size()))
-        clean.replace(at, password.size(), instead);
-    return clean;
-}
-
 }  // namespace holdfast::sql::mysql

@@ -34,8 +34,6 @@ struct Address {
 
     /// Nobody between us and the server can listen or pretend.
     [[nodiscard]] bool is_private() const;
-    /// `text` without the password, should a driver repeat it.
-    [[nodiscard]] std::string scrubbed(std::string_view text) const;
 };
 
 }  // namespace holdfast::sql::mysql

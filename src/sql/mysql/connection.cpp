@@ -214,7 +214,7 @@ Failure Connection::failure_with(Failure failure) {
         usable_ = false;
         return {CR_SERVER_LOST, "no answer in time", failure.statement};
     }
-    failure.text = address_->scrubbed(failure.text);
+    failure.text = base::without_secret(failure.text, address_->password);
     if (failure.lost()) usable_ = false;
     return failure;
 }

@@ -1,5 +1,7 @@
 #include "sql/postgres/connection.hpp"
 
+#include "base/url.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -350,13 +352,8 @@ std::string Connection::scrubbed(const char* text) const {
     std::string clean = text == nullptr ? "" : text;
     while (clean.ends_with('\n')) clean.pop_back();
     std::ranges::replace(clean, '\n', ' ');
-    const char* known = PQpass(connection_.get());
-    const std::string password = known == nullptr ? "" : known;
-    constexpr std::string_view hidden = "***";
-    for (std::size_t at = 0; !password.empty() && (at = clean.find(password, at)) != std::string::npos;
-         at += hidden.size())
-        clean.replace(at, password.size(), hidden);
-    return clean;
+    const char* const password = PQpass(connection_.get());
+    return base::without_secret(clean, password == nullptr ? "" : password);
 }
 
 void Connection::heard(void* self, const PGresult* notice) {

@@ -51,4 +51,9 @@ AttemptResult apply_with_retries(const std::function<AttemptResult(const Attempt
     }
 }
 
+Result<std::vector<Reply>> to_result(AttemptResult result) {
+    if (!result) return std::unexpected(std::move(result.error().error));
+    return std::move(*result);
+}
+
 }  // namespace holdfast::stores

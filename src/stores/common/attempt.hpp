@@ -28,6 +28,9 @@ struct AttemptError {
 
 using AttemptResult = std::expected<std::vector<Reply>, AttemptError>;
 
+/// The result for a caller of the store.
+[[nodiscard]] Result<std::vector<Reply>> to_result(AttemptResult result);
+
 /// What to do about rows that others have locked.
 enum class Busy { wait, report };
 

@@ -227,4 +227,11 @@ kernel::State Batch::state_of(const Request& request, const Lock& lock, Instant 
     return state;
 }
 
+const kernel::Ticket* head_of(const LockView& view, Instant now) {
+    const auto first = std::ranges::min_element(view.tickets, {}, [&](const kernel::Ticket& ticket) {
+        return std::pair(ticket.expires_at <= now, ticket.number);
+    });
+    return first == view.tickets.end() ? nullptr : &*first;
+}
+
 }  // namespace holdfast::stores

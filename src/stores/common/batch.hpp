@@ -42,6 +42,9 @@ struct LockView {
     std::uint64_t waiters = 0;              ///< How many tickets live, in all of the queue.
 };
 
+/// The first of the tickets that live at `now`; the first of all if none does; null without tickets.
+[[nodiscard]] const kernel::Ticket* head_of(const LockView& view, Instant now);
+
 /// Audit events that are to be removed: those with numbers above `after`, up to `through`.
 struct Cut {
     std::uint64_t after = 0;

@@ -88,21 +88,18 @@ private:
     const std::size_t calls_;
 };
 
-Gathering::Gathering(const Clock& clock, Together together, Alone alone, bool may_wait)
-    : clock_(clock), together_(std::move(together)), alone_(std::move(alone)), may_wait_(may_wait) {}
+Gathering::Gathering(const Clock& clock, Apply apply, bool may_wait)
+    : clock_(clock), apply_(std::move(apply)), may_wait_(may_wait) {}
 
-Gathering::Gathering(const Clock& clock, Together together, Alone alone)
-    : Gathering(clock, std::move(together), std::move(alone), true) {}
-
-Gathering::Gathering(const Clock& clock, const Alone& apply)
+Gathering::Gathering(const Clock& clock, const ApplyWithoutRows& apply)
     : Gathering(
           clock,
-          [apply](auto requests, Deadline deadline) -> AttemptResult {
+          [apply](auto requests, Deadline deadline, Busy) -> AttemptResult {
               auto replies = apply(requests, deadline);
               if (!replies) return std::unexpected(AttemptError{Kind::final, std::move(replies.error())});
               return std::move(*replies);
           },
-          apply, false) {}
+          false) {}
 
 Gathering::~Gathering() = default;
 
@@ -120,11 +117,10 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
         lock.unlock();
         AttemptResult result = [&] {
             const UnderWay until_here(*this, 1);
-            return together_(requests, deadline);
+            return apply_(requests, deadline, Busy::report);
         }();
-        if (result) return std::move(*result);
-        if (found_locks_busy(result)) return alone_(requests, deadline);
-        return std::unexpected(std::move(result.error().error));
+        if (!found_locks_busy(result)) return to_result(std::move(result));
+        return to_result(apply_(requests, deadline, Busy::wait));
     }
 
     const auto call = std::make_shared<Call>(requests, deadline);
@@ -162,7 +158,7 @@ Result<std::vector<Reply>> Gathering::apply(std::span<const Request> requests, D
         sleep(longest_sleep);
     }
     if (call->state == State::answered) return std::move(call->replies);
-    return alone_(requests, deadline);
+    return to_result(apply_(requests, deadline, Busy::wait));
 }
 
 Result<std::vector<Reply>> Gathering::call_alone(std::span<const Request> requests, Deadline deadline) {
@@ -173,7 +169,7 @@ Result<std::vector<Reply>> Gathering::call_alone(std::span<const Request> reques
             gathering.one_is_alone_ = false;
         }
     } const until_here{*this};
-    return alone_(requests, deadline);
+    return to_result(apply_(requests, deadline, Busy::wait));
 }
 
 Gathering::Group Gathering::take(const std::shared_ptr<Call>& first) {
@@ -212,7 +208,7 @@ AttemptResult Gathering::call_together(const Group& group) {
         requests.insert(requests.end(), call->requests.begin(), call->requests.end());
         deadline.at = std::min(deadline.at, call->deadline.at);
     }
-    return together_(requests, deadline);
+    return apply_(requests, deadline, Busy::report);
 }
 
 bool Gathering::drop_calls_for(Group& group, const std::vector<LockName>& locks) {

@@ -17,14 +17,14 @@ namespace holdfast::stores {
 /// locked: a call for such a lock is sent alone, and delays no other. May be called from any thread.
 class Gathering {
 public:
-    using Together = std::function<AttemptResult(std::span<const Request>, Deadline)>;
-    using Alone = std::function<Result<std::vector<Reply>>(std::span<const Request>, Deadline)>;
+    using Apply = std::function<AttemptResult(std::span<const Request>, Deadline, Busy)>;
+    using ApplyWithoutRows = std::function<Result<std::vector<Reply>>(std::span<const Request>, Deadline)>;
 
-    /// Both are called from the callers' threads. `together` does not wait for locks: it ends with `locks_busy`;
-    /// `alone` may wait. A call that finds no other under way is sent alone. `clock` must outlive the gathering.
-    Gathering(const Clock& clock, Together together, Alone alone);
-    /// For a store that never waits for a locked row.
-    Gathering(const Clock& clock, const Alone& apply);
+    /// `apply` is called from the callers' threads. For a shared batch it reports busy locks (`locks_busy`); a call
+    /// that finds no other under way is sent alone, and may wait for them. `clock` must outlive the gathering.
+    Gathering(const Clock& clock, Apply apply) : Gathering(clock, std::move(apply), true) {}
+    /// For a store without rows to wait for.
+    Gathering(const Clock& clock, const ApplyWithoutRows& apply);
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
     ~Gathering();
@@ -35,7 +35,7 @@ public:
 private:
     class Call;
     class UnderWay;
-    Gathering(const Clock& clock, Together together, Alone alone, bool may_wait);
+    Gathering(const Clock& clock, Apply apply, bool may_wait);
     using Group = std::vector<std::shared_ptr<Call>>;
 
     /// `first` and the calls that share its batch. They no longer wait from now on. Needs mutex_.
@@ -57,9 +57,8 @@ private:
     [[nodiscard]] bool withdraw(const std::shared_ptr<Call>& call);
 
     const Clock& clock_;
-    const Together together_;
-    const Alone alone_;
-    const bool may_wait_;  ///< Whether the two differ.
+    const Apply apply_;
+    const bool may_wait_;  ///< Whether a call that is sent alone may wait for rows.
     std::mutex mutex_;
     bool one_is_alone_ = false;                    ///< Guarded by mutex_. A call was sent alone, as there was no other.
     std::size_t under_way_ = 0;                    ///< Guarded by mutex_. Batches,

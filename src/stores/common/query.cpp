@@ -11,6 +11,14 @@ bool is_selected(const ListQuery& query, const kernel::Record& record) {
     return !query.changed_since || record.changed_at >= *query.changed_since;
 }
 
+std::string end_of_prefix(std::string prefix) {
+    while (prefix.ends_with('\xff')) prefix.pop_back();
+    // Names have at most 255 bytes.
+    if (prefix.empty()) return std::string(256, '\xff');
+    ++prefix.back();
+    return prefix;
+}
+
 void sort_by_time(std::vector<AuditEvent>& events) {
     std::ranges::sort(events, {}, [](const AuditEvent& e) { return std::tie(e.at, e.name, e.seq); });
 }

@@ -306,14 +306,9 @@ void Cluster::forget_idle(std::size_t endpoint) {
 }
 
 Error Cluster::error_at(Errc code, std::size_t endpoint, std::string_view what) const {
-    std::string text = fmt::format("etcd at {}: {}", address_.endpoints[endpoint].name, what);
+    const std::string text = fmt::format("etcd at {}: {}", address_.endpoints[endpoint].name, what);
     // Neither etcd nor a library repeats a password today.
-    constexpr std::string_view instead = "***";
-    const std::string& password = address_.password;
-    if (!password.empty())
-        for (auto at = text.find(password); at != std::string::npos; at = text.find(password, at + instead.size()))
-            text.replace(at, password.size(), instead);
-    return {code, std::move(text)};
+    return {code, base::without_secret(text, address_.password)};
 }
 
 }  // namespace holdfast::stores::etcd

@@ -1,5 +1,6 @@
 #include "stores/etcd/keys.hpp"
 
+#include "stores/common/query.hpp"
 #include "values/hex.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace {
 constexpr char separator = '\0';
 
 KeyRange beginning_with(std::string prefix) {
-    std::string end = end_of(prefix);
+    std::string end = end_of_prefix(prefix);
     return {std::move(prefix), std::move(end)};
 }
 
@@ -27,14 +28,6 @@ std::optional<std::uint64_t> number_in(std::string_view digits) {
     const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number, 16);
     if (error != std::errc{} || end != digits.end()) return std::nullopt;
     return number;
-}
-
-std::string end_of(std::string prefix) {
-    while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xffU) prefix.pop_back();
-    // etcd's name for the end of all keys.
-    if (prefix.empty()) return {separator};
-    ++prefix.back();
-    return prefix;
 }
 
 KeyRange Keys::records(std::string_view name_prefix, std::string_view after) const {

@@ -70,7 +70,4 @@ private:
 [[nodiscard]] std::string digits_of(std::uint64_t number);
 [[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view digits);
 
-/// The first key after all that begin with `prefix`.
-[[nodiscard]] std::string end_of(std::string prefix);
-
 }  // namespace holdfast::stores::etcd

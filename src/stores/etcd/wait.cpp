@@ -1,13 +1,12 @@
 #include "stores/etcd/wait.hpp"
 
-#include "base/fd.hpp"
+#include "base/interrupt.hpp"
 #include "stores/common/poll_ticks.hpp"
 #include "stores/common/sealed.hpp"
 #include "stores/etcd/read.hpp"
 
 #include <algorithm>
 #include <ranges>
-#include <sys/eventfd.h>
 #include <unordered_map>
 
 namespace holdfast::stores::etcd {
@@ -32,7 +31,6 @@ public:
           predictions_(predictions),
           optimistic_(optimistic),
           key_watches_(remote.cluster()),
-          wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
           ticks_(polling_step) {}
 
     /// The first look finds the key to watch. A change between the look and the watch is noticed by the revision at
@@ -73,9 +71,8 @@ public:
     }
 
     Heard listen(milliseconds most) override {
-        const auto news = key_watches_.wait(is_all_due_ ? milliseconds{0} : most, wake_.get());
-        eventfd_t count = 0;
-        static_cast<void>(eventfd_read(wake_.get(), &count));
+        const auto news = key_watches_.wait(is_all_due_ ? milliseconds{0} : most, interrupt_.fd());
+        interrupt_.clear();
         Heard heard{.all = std::exchange(is_all_due_, false) || news.lost};
         for (const KeyNews& one : news.keys)
             for (const std::uint64_t id : one.listeners)
@@ -83,10 +80,7 @@ public:
         return heard;
     }
 
-    void interrupt() override {
-        // It can only fail when its counter is full, and then `listen` ends anyway.
-        static_cast<void>(eventfd_write(wake_.get(), 1));
-    }
+    void interrupt() override { interrupt_.raise(); }
 
 private:
     struct Waiter {
@@ -166,11 +160,9 @@ private:
         if (!lock) return std::unexpected(lock.error());
         auto handed_on = HandedOn::to(*watch.ticket, status_at(*lock, *moment), before);
         if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
-        const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
-            return std::pair(ticket.expires_at <= moment->now, ticket.number);
-        });
+        const kernel::Ticket* const first = head_of(*lock, moment->now);
         expect_release(watch, *view.record(watch.name),
-                       first == lock->tickets.end() ? std::nullopt : view.ticket(watch.name, first->number));
+                       first == nullptr ? std::nullopt : view.ticket(watch.name, first->number));
         return handed_on;
     }
 
@@ -187,7 +179,7 @@ private:
     WaitPredictions& predictions_;
     Optimistic& optimistic_;
     KeyWatches key_watches_;
-    const base::Fd wake_;  ///< An eventfd that ends `listen`.
+    const base::Interrupt interrupt_{};
     const PollTicks ticks_;
     std::unordered_map<std::uint64_t, Waiter> waiters_{};
     bool is_all_due_ = false;  ///< The stream was ended, so `listen` has to say that everything must be looked at.

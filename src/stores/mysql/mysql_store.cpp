@@ -57,10 +57,8 @@ public:
         : WindowedStore(clock, event_window),
           clock_(clock),
           server_(std::move(address), clock),
-          gathering_(
-              clock,
-              [this](auto requests, Deadline deadline) { return apply_with({}, requests, deadline, Busy::report); },
-              [this](auto requests, Deadline deadline) { return apply_alone({}, requests, deadline); }),
+          gathering_(clock, [this](auto requests, Deadline deadline,
+                                   Busy busy) { return apply_with({}, requests, deadline, busy); }),
           hub_(clock, std::make_unique<WatchSource>(clock, [this](const Sql& sql) { return poll(sql); })) {
         if (with_sessions) sessions_.emplace(server_);
     }
@@ -85,7 +83,7 @@ public:
         if (!sessions_) return gathering_.apply(requests, deadline);
         const auto view = sessions_->prepare(Batch(requests).wanted(), deadline);
         if (!view) return std::unexpected(view.error());
-        auto replies = apply_alone(*view, requests, deadline);
+        auto replies = to_result(apply_with(*view, requests, deadline, Busy::wait));
         if (!replies && replies.error().code == Errc::outcome_unknown)
             sessions_->settle_unknown(requests, *view);
         else
@@ -163,13 +161,6 @@ public:
     }
 
 private:
-    Result<std::vector<Reply>> apply_alone(const SessionView& sessions, std::span<const Request> requests,
-                                           Deadline deadline) {
-        auto replies = apply_with(sessions, requests, deadline, Busy::wait);
-        if (!replies) return std::unexpected(std::move(replies.error().error));
-        return std::move(*replies);
-    }
-
     AttemptResult apply_with(const SessionView& sessions, std::span<const Request> requests, Deadline deadline,
                              Busy busy) {
         const auto store_id = existing(deadline);

@@ -1,6 +1,7 @@
 #include "stores/mysql/read.hpp"
 
 #include "kernel/step.hpp"
+#include "stores/common/query.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -25,13 +26,6 @@ Result<std::optional<kernel::Record>> record_in(const Row& row, const LockName& 
 
 LockStatus status_in(const Row& row, const kernel::Record& record, Instant now) {
     return kernel::status_of(record, static_cast<std::uint64_t>(row.number(columns_of_lock)), now);
-}
-
-/// The least byte string after all that begin with `prefix`; empty if there is none.
-std::string end_of_prefix(std::string prefix) {
-    while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
-    if (!prefix.empty()) ++prefix.back();
-    return prefix;
 }
 
 Sql limit_of(const std::optional<std::size_t>& limit) {
@@ -64,7 +58,7 @@ Sql list_query(const ListQuery& query, const Clock& clock) {
     if (!query.with_free) sql << " AND l.lock_id IS NOT NULL";
     if (query.changed_since) sql << " AND l.changed_at >= " << *query.changed_since;
     if (!query.prefix.empty()) (sql << " AND l.name >= ").value(query.prefix);
-    if (const std::string end = end_of_prefix(query.prefix); !end.empty()) (sql << " AND l.name < ").value(end);
+    if (!query.prefix.empty()) (sql << " AND l.name < ").value(end_of_prefix(query.prefix));
     if (!query.after.empty()) (sql << " AND l.name > ").value(query.after);
     return sql << " ORDER BY l.name" << limit_of(query.limit);
 }

@@ -116,17 +116,9 @@ Result<std::map<std::string, PolledLock>> WatchSource::poll(std::span<const HubW
 }
 
 Heard WatchSource::listen(milliseconds most) {
-    std::unique_lock lock(mutex_);
-    wake_up_.wait_for(lock, most, [&] { return is_interrupted_; });
-    is_interrupted_ = false;
+    interrupt_.sleep({}, most);
     // Polling goes on in real time although a clock that a test moves by hand stands still.
     return {.all = clock_.judges().has_value()};
-}
-
-void WatchSource::interrupt() {
-    const std::scoped_lock lock(mutex_);
-    is_interrupted_ = true;
-    wake_up_.notify_all();
 }
 
 }  // namespace holdfast::stores::mysql

@@ -1,13 +1,12 @@
 #pragma once
 
+#include "base/interrupt.hpp"
 #include "stores/common/poll_ticks.hpp"
 #include "stores/common/wake_hub.hpp"
 #include "stores/mysql/connection.hpp"
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,7 +63,7 @@ public:
     void remove(std::span<const HubWatch> watches) override;
     [[nodiscard]] std::vector<Sighting> look(std::span<const HubWatch> watches) override;
     [[nodiscard]] Heard listen(std::chrono::milliseconds most) override;
-    void interrupt() override;
+    void interrupt() override { interrupt_.raise(); }
 
 private:
     [[nodiscard]] Result<std::map<std::string, PolledLock>> poll(std::span<const HubWatch> watches);
@@ -73,10 +72,7 @@ private:
     const Ask ask_;
     const PollTicks ticks_{};
     std::unordered_map<std::uint64_t, PollRhythm> rhythms_{};  ///< Of each watch.
-
-    std::mutex mutex_;
-    std::condition_variable wake_up_{};
-    bool is_interrupted_ = false;  ///< Guarded by mutex_.
+    const base::Interrupt interrupt_{};
 };
 
 }  // namespace holdfast::stores::mysql

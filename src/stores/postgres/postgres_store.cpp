@@ -49,12 +49,8 @@ public:
           statements_(settings_),
           pool_([this](const base::CallBudget& budget) { return connect_to_read(settings_, budget); }),
           keeper_(settings_),
-          gathering_(
-              clock,
-              [this](auto requests, Deadline deadline) {
-                  return apply_all(requests, budget_for(deadline), Busy::report);
-              },
-              [this](auto requests, Deadline deadline) { return apply_alone(requests, budget_for(deadline)); }),
+          gathering_(clock, [this](auto requests, Deadline deadline,
+                                   Busy busy) { return apply_all(requests, budget_for(deadline), busy); }),
           hub_(clock, std::make_unique<WatchSource>(
                           settings_, statements_, clock, optimistic_, [this](std::vector<Statement> questions) {
                               return look(std::move(questions), base::CallBudget(longest_look));
@@ -86,7 +82,7 @@ public:
             // The lease may have been granted before the server noticed the end of the previous holder's session.
             if (const auto* renew = std::get_if<Renew>(&request)) hold(renew->name, renew->as.lock_id);
         }
-        auto replies = apply_alone(requests, budget);
+        auto replies = to_result(apply_all(requests, budget, Busy::wait));
         for (std::size_t i = 0; replies && i < requests.size(); ++i) release_session(requests[i], (*replies)[i]);
         // If the outcome is unknown, a lease that needs the advisory lock may exist.
         if (!replies && replies.error().code != Errc::outcome_unknown)
@@ -170,12 +166,6 @@ private:
         const auto connection = pool_.take(budget);
         if (!connection) return std::unexpected(connection.error());
         return facts_of(**connection, clock_, budget);
-    }
-
-    Result<std::vector<Reply>> apply_alone(std::span<const Request> requests, const base::CallBudget& budget) {
-        auto replies = apply_all(requests, budget, Busy::wait);
-        if (!replies) return std::unexpected(std::move(replies.error().error));
-        return std::move(*replies);
     }
 
     /// A standby may have become the primary since it was connected to.

@@ -1,6 +1,7 @@
 #include "stores/postgres/read.hpp"
 
 #include "kernel/step.hpp"
+#include "stores/common/query.hpp"
 #include "stores/common/sealed.hpp"
 
 #include <algorithm>
@@ -76,15 +77,6 @@ void add_ticket(Result<LockView>& lock, Result<Unsealed<kernel::Ticket>> found) 
 }
 
 base::Bytes copy_of(base::ByteView bytes) { return {bytes.begin(), bytes.end()}; }
-
-/// The end of all names that begin with `prefix`. Never absent, because the plan is kept for all prefixes, and a plan
-/// for an end that may be absent would read all later names.
-std::string end_of(std::string prefix) {
-    while (prefix.ends_with('\xff')) prefix.pop_back();
-    if (prefix.empty()) return std::string(256, '\xff');
-    prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);
-    return prefix;
-}
 
 /// As LIMIT has it.
 std::optional<std::int64_t> count_of(const std::optional<std::size_t>& limit) {
@@ -185,7 +177,9 @@ Statement ask_list(const Statements& statements, const Clock& clock, const ListQ
     // There is no name between a name and the same name followed by a zero byte.
     const std::string first = std::max(query.prefix, query.after + '\0');
     Statement statement(statements.list);
-    statement.bind(judged(clock)).bind(bytes_of(first)).bind(bytes_of(end_of(query.prefix)));
+    // With an end even if there is no prefix: the plan is kept for all prefixes, and one for an end that may be absent
+    // would read all later names.
+    statement.bind(judged(clock)).bind(bytes_of(first)).bind(bytes_of(end_of_prefix(query.prefix)));
     statement.bind(query.with_free ? 1 : 0);
     statement.bind(query.changed_since ? std::optional<std::int64_t>(query.changed_since->time_since_epoch().count())
                                        : std::nullopt);

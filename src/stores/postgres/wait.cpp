@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <utility>
 
 namespace holdfast::stores::postgres {
@@ -112,12 +110,7 @@ void Listener::lose_connection() {
 
 WatchSource::WatchSource(const Settings& settings, const Statements& statements, const Clock& clock,
                          Optimistic& optimistic, Ask ask)
-    : statements_(statements),
-      clock_(clock),
-      optimistic_(optimistic),
-      ask_(std::move(ask)),
-      interrupted_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      listener_(settings) {}
+    : statements_(statements), clock_(clock), optimistic_(optimistic), ask_(std::move(ask)), listener_(settings) {}
 
 void WatchSource::add(std::span<const HubWatch> watches) {
     // LISTEN is sent with the first look, in the same round trip.
@@ -227,10 +220,8 @@ Result<std::optional<HandedOn>> WatchSource::handed_on(const Watch& watch, const
     if (!handed_on || lock->moved || !lock->moved_tickets.empty()) return handed_on;
     // Also remembers the next waiter, so that a release takes one round trip.
     KnownLock known{lock->record, view.records.at(watch.name), std::nullopt};
-    const auto first = std::ranges::min_element(lock->tickets, {}, [&](const kernel::Ticket& ticket) {
-        return std::pair(ticket.expires_at <= view.now, ticket.number);
-    });
-    if (first != lock->tickets.end()) known.first = {*first, view.places.at(first->lock_id)};
+    if (const kernel::Ticket* const first = head_of(*lock, view.now))
+        known.first = {*first, view.places.at(first->lock_id)};
     optimistic_.remember(std::move(known));
     return handed_on;
 }
@@ -238,10 +229,8 @@ Result<std::optional<HandedOn>> WatchSource::handed_on(const Watch& watch, const
 Heard WatchSource::listen(milliseconds most) {
     Heard heard = listener_.take_heard();
     if (!heard.all && heard.ids.empty()) {
-        std::array ready{pollfd{listener_.socket(), POLLIN, 0}, pollfd{interrupted_.get(), POLLIN, 0}};
-        poll(ready.data(), ready.size(), static_cast<int>(most.count()));
-        eventfd_t ignored = 0;
-        eventfd_read(interrupted_.get(), &ignored);
+        const std::array sockets{listener_.socket()};
+        interrupt_.sleep(sockets, most);
         heard = listener_.take_heard();
     }
     notified_.insert(heard.ids.begin(), heard.ids.end());
@@ -249,7 +238,5 @@ Heard WatchSource::listen(milliseconds most) {
     if (clock_.judges()) heard.all = true;
     return heard;
 }
-
-void WatchSource::interrupt() { eventfd_write(interrupted_.get(), 1); }
 
 }  // namespace holdfast::stores::postgres

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/fd.hpp"
+#include "base/interrupt.hpp"
 #include "stores/common/poll_ticks.hpp"
 #include "stores/common/wake_hub.hpp"
 #include "stores/postgres/optimistic.hpp"
@@ -68,7 +68,7 @@ public:
     void remove(std::span<const HubWatch> watches) override;
     [[nodiscard]] std::vector<Sighting> look(std::span<const HubWatch> watches) override;
     [[nodiscard]] Heard listen(std::chrono::milliseconds most) override;
-    void interrupt() override;
+    void interrupt() override { interrupt_.raise(); }
 
 private:
     /// Looks at the watches at `indices`.
@@ -88,7 +88,7 @@ private:
     const Clock& clock_;
     Optimistic& optimistic_;
     const Ask ask_;
-    const base::Fd interrupted_;
+    const base::Interrupt interrupt_{};
     const PollTicks ticks_{};
     Listener listener_;
     std::unordered_map<std::uint64_t, std::chrono::milliseconds> pauses_{};  ///< The last one of each watch.

@@ -68,11 +68,4 @@ std::string Address::place() const {
 
 bool Address::is_loopback() const { return base::is_loopback(host); }
 
-std::string Address::scrubbed(std::string text) const {
-    if (!password || password->empty()) return text;
-    for (auto at = text.find(*password); at != std::string::npos; at = text.find(*password, at))
-        text.replace(at, password->size(), "…");
-    return text;
-}
-
 }  // namespace holdfast::stores::redis

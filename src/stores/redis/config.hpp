@@ -30,7 +30,9 @@ struct Address {
     /// The server is on this host, so nobody can listen in.
     [[nodiscard]] bool is_loopback() const;
     /// A text from the server or a library, with the password removed.
-    [[nodiscard]] std::string scrubbed(std::string text) const;
+    [[nodiscard]] std::string scrubbed(std::string_view text) const {
+        return base::without_secret(text, password.value_or(""));
+    }
 };
 
 }  // namespace holdfast::stores::redis

@@ -53,7 +53,7 @@ std::optional<Error> known_refusal(const Address& address, std::string_view text
     for (const Refusal& refusal : refusals)
         if (says(text, refusal.code))
             return Error{refusal.errc, fmt::format("Redis at {} {}; nothing was changed ({})", address.place(),
-                                                   refusal.meaning, printable(address.scrubbed(std::string(text))))};
+                                                   refusal.meaning, printable(address.scrubbed(text)))};
     return std::nullopt;
 }
 
@@ -64,8 +64,7 @@ Error refusal(const Address& address, std::string_view text) {
     const Errc code = is_denied                 ? Errc::denied
                       : says(text, "WRONGTYPE") ? Errc::format_unsupported
                                                 : Errc::store_unavailable;
-    return {code,
-            fmt::format("Redis at {} answers: {}", address.place(), printable(address.scrubbed(std::string(text))))};
+    return {code, fmt::format("Redis at {} answers: {}", address.place(), printable(address.scrubbed(text)))};
 }
 
 Connection::Connection(Stream stream) : stream_(std::move(stream)), reader_(redisReaderCreate(), redisReaderFree) {

@@ -1,13 +1,12 @@
 #include "stores/redis/wait.hpp"
 
-#include "base/fd.hpp"
+#include "base/interrupt.hpp"
 #include "stores/common/poll_ticks.hpp"
 #include "stores/redis/pubsub.hpp"
 #include "stores/redis/read.hpp"
 
 #include <algorithm>
 #include <set>
-#include <sys/eventfd.h>
 #include <unordered_map>
 
 namespace holdfast::stores::redis {
@@ -25,11 +24,7 @@ constexpr milliseconds look_limit{2000};
 class RedisWakeSource final : public WakeSource {
 public:
     RedisWakeSource(Remote& remote, LockCache<KnownLock>& locks)
-        : remote_(remote),
-          locks_(locks),
-          pubsub_(remote.server().address()),
-          wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-          ticks_(polling_step) {}
+        : remote_(remote), locks_(locks), pubsub_(remote.server().address()), ticks_(polling_step) {}
 
     void add(std::span<const HubWatch> watches) override {
         std::vector<std::string> channels;
@@ -72,9 +67,8 @@ public:
     }
 
     Heard listen(milliseconds most) override {
-        const Announced announced = pubsub_.wait(most, wake_.get());
-        eventfd_t count = 0;
-        static_cast<void>(eventfd_read(wake_.get(), &count));
+        const Announced announced = pubsub_.wait(most, interrupt_.fd());
+        interrupt_.clear();
         Heard heard{.all = announced.may_have_missed};
         for (const std::string& channel : announced.channels) {
             const auto found = listeners_.find(channel);
@@ -85,10 +79,7 @@ public:
         return heard;
     }
 
-    void interrupt() override {
-        // It can only fail when its counter is full, and then `listen` ends anyway.
-        static_cast<void>(eventfd_write(wake_.get(), 1));
-    }
+    void interrupt() override { interrupt_.raise(); }
 
 private:
     /// The channel of a watch with a ticket announces only the waiter's turn, that of a lease only its end.
@@ -168,15 +159,9 @@ private:
     [[nodiscard]] static milliseconds time_to_turn(const LockId& ticket, const SeenLock& lock) {
         const auto& tickets = lock.view.tickets;
         if (std::ranges::find(tickets, ticket, &kernel::Ticket::lock_id) == tickets.end()) return milliseconds{0};
-        if (first_of(lock)->lock_id != ticket) return milliseconds::max();
+        if (head_of(lock.view, lock.now)->lock_id != ticket) return milliseconds::max();
         const auto& held = lock.view.record.held;
         return held ? std::max(held->lease.expires_at - lock.now, milliseconds{0}) : milliseconds{0};
-    }
-
-    [[nodiscard]] static std::vector<kernel::Ticket>::const_iterator first_of(const SeenLock& lock) {
-        return std::ranges::min_element(lock.view.tickets, {}, [&](const kernel::Ticket& ticket) {
-            return std::pair(ticket.expires_at <= lock.now, ticket.number);
-        });
     }
 
     [[nodiscard]] milliseconds next_poll() const {
@@ -188,14 +173,14 @@ private:
         if (lock.view.moved || !lock.view.moved_tickets.empty()) return;
         KnownLock known{lock.value, lock.view};
         // A release predicts the head of the queue alone, so drop the tickets of other watches.
-        if (known.view.tickets.size() > 1) known.view.tickets = {*first_of(lock)};
+        if (known.view.tickets.size() > 1) known.view.tickets = {*head_of(lock.view, lock.now)};
         locks_.remember(name, std::move(known));
     }
 
     Remote& remote_;
     LockCache<KnownLock>& locks_;
     PubSub pubsub_;
-    const base::Fd wake_;  ///< An eventfd that ends `listen`.
+    const base::Interrupt interrupt_{};
     const PollTicks ticks_;
     std::unordered_map<std::string, std::set<std::uint64_t>> listeners_{};  ///< Watches by channel.
     std::set<std::uint64_t> called_{};  ///< Something was announced to them since they were looked at.

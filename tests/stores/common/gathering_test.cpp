@@ -43,7 +43,7 @@ public:
             return std::unexpected(stores::AttemptError{stores::AttemptError::Kind::final, *fails_});
         return replies_to(requests);
     }
-    Replies answer_alone(std::span<const Request> requests, Deadline deadline) {
+    stores::AttemptResult answer_alone(std::span<const Request> requests, Deadline deadline) {
         std::unique_lock lock(mutex_);
         for (const Request& request : requests) {
             alone_.push_back(name_of(request).text());
@@ -147,9 +147,10 @@ protected:
     const Replies& answer(std::size_t i) { return *answers_[i]; }
 
     Held held_;
-    stores::Gathering gathering_{
-        host_clock(), [this](auto requests, Deadline deadline) { return held_.answer(requests, deadline); },
-        [this](auto requests, Deadline deadline) { return held_.answer_alone(requests, deadline); }};
+    stores::Gathering gathering_{host_clock(), [this](auto requests, Deadline deadline, stores::Busy busy) {
+                                     return busy == stores::Busy::report ? held_.answer(requests, deadline)
+                                                                         : held_.answer_alone(requests, deadline);
+                                 }};
     std::vector<std::unique_ptr<Replies>> answers_{};
     std::vector<std::jthread> threads_{};
 };
