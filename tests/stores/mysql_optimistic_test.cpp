@@ -1,5 +1,7 @@
-// Goal: a change that is decided before the lock was read is right, or is not made. Method: what was guessed is altered
-// behind the store's back. Which way a change went shows in the server's log of statements.
+// Goal: a change that is decided before the lock was read is right, or is not made. Method: what was predicted is
+// altered without the store's knowledge. Which way a change went shows in the server's log of statements. Each test
+// runs with the lock alone, which is written as text, and in a batch with other locks, which are written with bound
+// values.
 #include "stores/mysql_fixture.hpp"
 #include "support/servers/clock.hpp"
 
@@ -10,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class MysqlOptimistic : public testing::Test {
+class MysqlOptimistic : public testing::TestWithParam<std::size_t> {
 protected:
     static void SetUpTestSuite() {
         server_ = start_mariadb_server(
@@ -25,11 +27,22 @@ protected:
     }
     [[nodiscard]] static Deadline soon() { return MysqlPlace::soon(); }
 
-    /// After its first change it knows the server's clock, and guesses.
+    /// After its first change it knows the server's clock, and predicts.
     MysqlOptimistic() { must(store_->apply_one(by_alice(lock("first")), soon())); }
 
-    Reply apply(const Request& request) { return store_->apply_one(request, soon()); }
-    [[nodiscard]] bool is_guessed(const Request& request) {
+    /// The reply to `request`, which travels with as many others as the test's parameter says.
+    Reply apply(const Request& request) {
+        auto replies = must(store_->apply(batch_with(request), soon()));
+        for (std::size_t i = 1; i < replies.size(); ++i) EXPECT_THAT(replies[i], Granted());
+        return std::move(replies.front());
+    }
+    /// The others take locks that nobody has used.
+    [[nodiscard]] std::vector<Request> batch_with(const Request& request) {
+        std::vector<Request> batch{request};
+        while (batch.size() < GetParam()) batch.emplace_back(by_alice(lock(fmt::format("other/{}", ++others_))));
+        return batch;
+    }
+    [[nodiscard]] bool is_predicted(const Request& request) {
         const std::string before = shell_.value(count_reads);
         must(apply(request));
         return shell_.value(count_reads) == before;
@@ -42,20 +55,21 @@ protected:
     const std::unique_ptr<Store> store_ = place_.open();
 
 private:
+    int others_ = 0;
     inline static std::unique_ptr<Server> server_{};
 };
 
-// A guess comes too late on a machine that is busy, and then the lock is read. So: sooner or later.
-TEST_F(MysqlOptimistic, ALockThatNobodyElseUsesIsNotReadBeforeItIsChanged) {
+// A prediction comes too late on a machine that is busy, and then the lock is read. So: sooner or later.
+TEST_P(MysqlOptimistic, ALockThatNobodyElseUsesIsNotReadBeforeItIsChanged) {
     int acquired = 0;
     int renewed = 0;
     int released = 0;
     for (int i = 0; acquired * renewed * released == 0; ++i) {
         ASSERT_LT(i, 500);
         const Acquire mine = by_alice(lock("x" + std::to_string(i)));
-        acquired += is_guessed(mine) ? 1 : 0;
-        renewed += is_guessed(renewal(mine)) ? 1 : 0;
-        released += is_guessed(release(mine)) ? 1 : 0;
+        acquired += is_predicted(mine) ? 1 : 0;
+        renewed += is_predicted(renewal(mine)) ? 1 : 0;
+        released += is_predicted(release(mine)) ? 1 : 0;
         const LockStatus seen = must(store_->inspect(mine.name, soon()));
         EXPECT_EQ(seen.state, LockState::free);
         EXPECT_EQ(seen.seq, 3U);
@@ -63,7 +77,7 @@ TEST_F(MysqlOptimistic, ALockThatNobodyElseUsesIsNotReadBeforeItIsChanged) {
     }
 }
 
-TEST_F(MysqlOptimistic, WhatSomebodyElseDidMeanwhileCounts) {
+TEST_P(MysqlOptimistic, WhatSomebodyElseDidMeanwhileCounts) {
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
     const auto other = place_.open();
@@ -77,7 +91,7 @@ TEST_F(MysqlOptimistic, WhatSomebodyElseDidMeanwhileCounts) {
 }
 
 // Others come between two changes by the same object: the queue decides, and not what it remembers.
-TEST_F(MysqlOptimistic, NobodyPassesTheQueue) {
+TEST_P(MysqlOptimistic, NobodyPassesTheQueue) {
     const auto other = place_.open();
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
@@ -89,7 +103,7 @@ TEST_F(MysqlOptimistic, NobodyPassesTheQueue) {
     EXPECT_THAT(other->apply_one(waiting, soon()), Granted());
 }
 
-TEST_F(MysqlOptimistic, ARowThatWasDamagedMeanwhileBlocksItsLock) {
+TEST_P(MysqlOptimistic, ARowThatWasDamagedMeanwhileBlocksItsLock) {
     for (const std::string change : {"token = token + 1", "lock_id = UUID()", "seq = seq + 1",
                                      "data = INSERT(data, 31, 1, CHAR(ASCII(SUBSTR(data, 31, 1)) ^ 1))"}) {
         const Acquire mine = by_alice(lock(change));
@@ -100,8 +114,17 @@ TEST_F(MysqlOptimistic, ARowThatWasDamagedMeanwhileBlocksItsLock) {
     }
 }
 
+// The row of a lock that this process knows must not come back: what was decided while it was gone would be lost.
+TEST_P(MysqlOptimistic, ARowThatIsGoneIsNotWrittenAgain) {
+    const Acquire mine = by_alice(lock("x"));
+    must(apply(mine));
+    shell_.run("DELETE FROM holdfast_locks WHERE name = 'x'");
+    EXPECT_THAT(apply(renewal(mine)), RefusedWith(Errc::record_corrupt));
+    EXPECT_EQ(shell_.value("SELECT COUNT(*) FROM holdfast_locks WHERE name = 'x'"), "0");
+}
+
 // The oldest events are gone, so the new lock's first event would not meet one with its number.
-TEST_F(MysqlOptimistic, ALockThatLostItsRowIsNotNew) {
+TEST_P(MysqlOptimistic, ALockThatLostItsRowIsNotNew) {
     const auto other = place_.open();
     const Acquire old = by_bob(lock("x"));
     must(other->apply_one(old, soon()));
@@ -111,32 +134,32 @@ TEST_F(MysqlOptimistic, ALockThatLostItsRowIsNotNew) {
     EXPECT_THAT(apply(by_alice(old.name)), RefusedWith(Errc::record_corrupt));
 }
 
-// A row that was made ready for a lock is in the way of a guess, and of nothing else.
-TEST_F(MysqlOptimistic, ARowWithoutARecordIsALockThatWasNeverUsed) {
+// A row that was made ready for a lock is in the way of a prediction, and of nothing else.
+TEST_P(MysqlOptimistic, ARowWithoutARecordIsALockThatWasNeverUsed) {
     shell_.run("INSERT INTO holdfast_locks (name) VALUES ('x')");
     EXPECT_THAT(apply(by_alice(lock("x"))), Granted());
 }
 
 // Only the server's clock says whether a lease has run out.
-TEST_F(MysqlOptimistic, ALeaseThatHasRunOutAtTheServerIsNotRenewed) {
+TEST_P(MysqlOptimistic, ALeaseThatHasRunOutAtTheServerIsNotRenewed) {
     const Acquire mine = by_alice(lock("x"), 30s);
     must(apply(mine));
     clock().step(1h);
     EXPECT_THAT(apply(renewal(mine)), RefusedWith(Errc::lock_expired));
 }
 
-TEST_F(MysqlOptimistic, NothingIsWrittenToAServerThatHasBecomeReadOnly) {
+TEST_P(MysqlOptimistic, NothingIsWrittenToAServerThatHasBecomeReadOnly) {
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
     shell_.run("SET GLOBAL read_only = 1");
-    const auto replies = store_->apply(std::vector<Request>{release(mine)}, soon());
+    const auto replies = store_->apply(batch_with(release(mine)), soon());
     shell_.run("SET GLOBAL read_only = 0");
     EXPECT_THAT(replies, RefusedWith(Errc::store_unavailable));
     EXPECT_EQ(must(store_->inspect(mine.name, soon())).state, LockState::held);
 }
 
 // A transaction that was left open would keep everybody from altering its tables.
-TEST_F(MysqlOptimistic, ALookLeavesTheTablesToOthers) {
+TEST_P(MysqlOptimistic, ALookLeavesTheTablesToOthers) {
     const Acquire mine = by_alice(lock("x"));
     must(apply(mine));
     EXPECT_THAT(apply(by_bob(mine.name)), RefusedWith(Errc::lock_conflict));
@@ -145,6 +168,8 @@ TEST_F(MysqlOptimistic, ALookLeavesTheTablesToOthers) {
     for (const char* table : {"locks", "queue", "audit", "meta"})
         shell_.run(fmt::format("ALTER TABLE holdfast_{} COMMENT = 'seen'", table));
 }
+
+INSTANTIATE_TEST_SUITE_P(Requests, MysqlOptimistic, testing::Values(1, 8), testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace holdfast::tests

@@ -140,7 +140,7 @@ std::expected<Answers, Failure> Connection::run(const Sql& sql, Deadline deadlin
     }
 }
 
-std::expected<void, Failure> Connection::run(const Sql& statement, BoundRows& rows, Deadline deadline) {
+std::expected<std::uint64_t, Failure> Connection::run(const Sql& statement, BoundRows& rows, Deadline deadline) {
     auto found = kept(statement, deadline);
     if (!found) return std::unexpected(found.error());
     auto done = execute(*found, rows, deadline);
@@ -163,7 +163,7 @@ std::expected<MYSQL_STMT*, Failure> Connection::kept(const Sql& text, Deadline d
     return statements_.emplace(text.packet(), std::move(statement)).first->second.get();
 }
 
-std::expected<void, Failure> Connection::execute(MYSQL_STMT* statement, BoundRows& rows, Deadline deadline) {
+std::expected<std::uint64_t, Failure> Connection::execute(MYSQL_STMT* statement, BoundRows& rows, Deadline deadline) {
     const auto count = static_cast<unsigned int>(rows.count());
     mysql_stmt_attr_set(statement, STMT_ATTR_ARRAY_SIZE, &count);
     std::vector<MYSQL_BIND> binds = rows.binds();
@@ -172,7 +172,7 @@ std::expected<void, Failure> Connection::execute(MYSQL_STMT* statement, BoundRow
     int events = mysql_stmt_execute_start(&status, statement);
     while (events != 0) events = mysql_stmt_execute_cont(&status, statement, await(events, deadline));
     if (status != 0) return std::unexpected(failure_of(statement));
-    return {};
+    return mysql_stmt_affected_rows(statement);
 }
 
 bool Connection::is_alive() const {

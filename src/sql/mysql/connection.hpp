@@ -78,8 +78,9 @@ public:
 
     /// Whether it can run a statement for many rows at once. MariaDB can, most proxies cannot.
     [[nodiscard]] bool takes_rows() const { return takes_rows_; }
-    /// One statement without an answer, for all rows or none. The server keeps it, parsed, for the next time.
-    [[nodiscard]] std::expected<void, Failure> run(const Sql& statement, BoundRows& rows, Deadline deadline);
+    /// One statement without an answer, for all rows or none. The server keeps it, parsed, for the next time. Returns
+    /// how many rows it found or wrote; INSERT ON DUPLICATE KEY UPDATE counts a row that it updated as two.
+    [[nodiscard]] std::expected<std::uint64_t, Failure> run(const Sql& statement, BoundRows& rows, Deadline deadline);
 
     /// Whether it can be used again.
     [[nodiscard]] bool is_usable() const { return usable_; }
@@ -108,7 +109,8 @@ private:
 
     void configure(const Address& address);
     [[nodiscard]] std::expected<st_mysql_stmt*, Failure> kept(const Sql& text, Deadline deadline);
-    [[nodiscard]] std::expected<void, Failure> execute(st_mysql_stmt* statement, BoundRows& rows, Deadline deadline);
+    [[nodiscard]] std::expected<std::uint64_t, Failure> execute(st_mysql_stmt* statement, BoundRows& rows,
+                                                                Deadline deadline);
     /// Waits for what the driver waits for. A deadline that passes is reported to the driver as its own timeout.
     [[nodiscard]] int await(int events, Deadline deadline);
     [[nodiscard]] Failure failure(std::size_t statement);

@@ -45,7 +45,7 @@ constexpr std::array<unsigned, 17> denials{
 };
 constexpr unsigned unknown_database = 1049;
 
-/// What is the matter with the server, in words that need no other language, if the code says it.
+/// What is wrong with the server, in English whatever language it speaks. Empty if the code does not say.
 std::string_view condition_of(const Failure& failure) {
     switch (failure.code) {
         case 1021:
@@ -139,8 +139,6 @@ bool Failure::duplicate_column() const { return code == 1060; }
 bool Failure::duplicate() const { return code == 1062; }
 
 bool Failure::denied() const { return among(denials, code); }
-
-bool Failure::out_of_range() const { return code == 1690; }
 
 bool Failure::too_many_statements() const { return code == 1461; }
 

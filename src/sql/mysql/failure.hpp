@@ -36,8 +36,6 @@ struct Failure {
     [[nodiscard]] bool duplicate() const;
     /// The user may not do that.
     [[nodiscard]] bool denied() const;
-    /// The result of a computation was too large for a number.
-    [[nodiscard]] bool out_of_range() const;
     /// The server has as many prepared statements as it can keep.
     [[nodiscard]] bool too_many_statements() const;
     /// The server does not know a statement that was prepared.

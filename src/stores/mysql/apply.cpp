@@ -32,10 +32,10 @@ std::span<T> take_some(std::span<T>& all, std::size_t count) {
 Error no_time_left() { return {Errc::store_unavailable, "the time for this call is over; nothing was changed"}; }
 
 /// The end of a locking read, which goes through the rows in the order of their key. SKIP LOCKED makes a locked row
-/// look absent, so a quick look does not use it.
-Sql::Text locking(Busy busy, Look look, const ServerFacts& facts) {
+/// look absent.
+Sql::Text locking(Busy busy, const ServerFacts& facts) {
     if (busy == Busy::wait) return " FOR UPDATE";
-    if (look == Look::quick || !facts.skips_locked) return " FOR UPDATE NOWAIT";
+    if (!facts.skips_locked) return " FOR UPDATE NOWAIT";
     return " FOR UPDATE SKIP LOCKED";
 }
 
@@ -75,29 +75,8 @@ constexpr Sql::Text mark_used = "UPDATE holdfast_meta SET used = 1 WHERE id = 1 
 }  // namespace
 
 AttemptResult Transaction::run(const StoreId& expected) {
-    // Locks of `unless_held` were often never used, and a quick look shows nothing of such locks.
-    const bool excluding = std::ranges::any_of(batch_.wanted(), &Wanted::excludes);
-    if (facts_.flavour != Flavour::tidb && !excluding) {
-        auto replies = attempt(expected, Look::quick);
-        if (!wants_close_look_) return replies;
-    }
-    return attempt(expected, Look::close);
-}
-
-AttemptError Transaction::needs_close_look() {
-    wants_close_look_ = true;
-    return {Kind::conflict, {Errc::store_unavailable, "others keep changing the locks"}};
-}
-
-AttemptResult Transaction::attempt(const StoreId& expected, Look look) {
-    look_ = look;
-    bound_.clear();
-    new_.clear();
-    wants_close_look_ = false;
-    verdict_ = InDoubt::Verdict::not_committed;
     if (auto done = read(expected); !done) {
-        // A close look begins a new transaction, which ends this one.
-        if (!wants_close_look_) roll_back();
+        roll_back();
         return std::unexpected(done.error());
     }
     if (auto end = resolved()) {
@@ -127,7 +106,6 @@ Transaction::Done Transaction::read(const StoreId& expected) {
     Sql sql = facts_.flavour == Flavour::tidb ? Sql("BEGIN PESSIMISTIC") : Sql("START TRANSACTION");
     const std::size_t lists = lock_rows(sql, names);
     sql << "; " << Queues::first_look(wanted, clock_);
-    open_ = true;
     sight_.sent = base::real_clock().boottime();
     auto answers = connection_.run(sql, deadline_);
     sight_.received = base::real_clock().boottime();
@@ -156,7 +134,6 @@ Transaction::Done Transaction::read(const StoreId& expected) {
         while (const auto row = list.next()) {
             const auto name = std::ranges::lower_bound(names, row->text(0), {}, &LockName::text);
             if (name == names.end() || name->text() != row->text(0)) continue;
-            if (look_ == Look::quick && is_doubtful(*row)) return std::unexpected(needs_close_look());
             missing.erase(*name);
             const Wanted& lock = wanted[static_cast<std::size_t>(name - names.begin())];
             auto view = view_in(*row, lock, queues, judging);
@@ -175,8 +152,7 @@ Transaction::Done Transaction::read(const StoreId& expected) {
         if (!told) return std::unexpected(final_error(told.error()));
     }
     if (missing.empty()) return {};
-    const std::vector<LockName> without_row(missing.begin(), missing.end());
-    return look_ == Look::quick ? tell_of_new_locks(without_row) : look_again(without_row);
+    return look_again({missing.begin(), missing.end()});
 }
 
 Result<LockView> Transaction::view_in(const Row& row, const Wanted& wanted, const Queues& queues,
@@ -206,9 +182,8 @@ std::optional<AttemptResult> Transaction::resolved() const {
 std::size_t Transaction::lock_rows(Sql& sql, std::span<const LockName> names) const {
     std::size_t lists = 0;
     for (; !names.empty(); ++lists)
-        sql << "; " << (look_ == Look::quick ? select_lock_quickly : select_lock)
-            << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
-            << list_of(take_some(names, names_in_list)) << " ORDER BY l.name" << locking(busy_, look_, facts_);
+        sql << "; " << select_lock << " FROM holdfast_locks l FORCE INDEX (PRIMARY) WHERE l.name IN "
+            << list_of(take_some(names, names_in_list)) << " ORDER BY l.name" << locking(busy_, facts_);
     return lists;
 }
 
@@ -249,19 +224,7 @@ Transaction::Done Transaction::make_ready(const std::vector<LockName>& names) {
     }
     const auto made = connection_.run(sql << "; COMMIT", deadline_);
     if (!made) return std::unexpected(after_reading(made.error()));
-    open_ = false;
     return std::unexpected(AttemptError{Kind::prepared, {Errc::store_unavailable, "others keep changing the locks"}});
-}
-
-Transaction::Done Transaction::tell_of_new_locks(const std::vector<LockName>& names) {
-    for (const LockName& name : names) {
-        // The first use of a lock writes its row, and checks then that it has no history. No other use does.
-        if (!std::ranges::lower_bound(batch_.wanted(), name, {}, &Wanted::name)->may_create)
-            return std::unexpected(needs_close_look());
-        batch_.found(name, LockView{.record = kernel::blank(name)});
-        new_.insert(name);
-    }
-    return {};
 }
 
 Transaction::Done Transaction::look_again(const std::vector<LockName>& names) {
@@ -309,8 +272,8 @@ Transaction::Done Transaction::write() {
         std::size_t done = 0;
         Sql sql;
         if (writing.changes.size() >= changes_to_bind && connection_.takes_rows()) {
-            for (auto& [text, rows] : bound_statements_for(writing)) {
-                auto written = connection_.run(text, rows, deadline_);
+            for (BoundStatement& statement : bound_statements_for(writing)) {
+                auto written = connection_.run(statement.text, statement.rows, deadline_);
                 if (!written) {
                     written.error().statement = done;
                     return std::unexpected(after_writing(written.error(), added, std::nullopt));
@@ -320,7 +283,7 @@ Transaction::Done Transaction::write() {
         } else {
             sql = statements_for(writing);
         }
-        sql << put_tickets(writing.changes, now_) << cut_events(writing.changes) << expect_no_history(writing);
+        sql << put_tickets(writing.changes, now_) << cut_events(writing.changes);
         if (rest.empty()) sql << (marks ? mark_used : Sql::Text("")) << "COMMIT";
         if (sql.empty()) continue;
         auto written = connection_.run(sql, deadline_);
@@ -334,16 +297,14 @@ Transaction::Done Transaction::write() {
             after_writing(written.error(), added, rest.empty() ? std::optional(commit) : std::nullopt));
     }
     was_used_ |= marks;
-    open_ = false;
     return {};
 }
 
 void Transaction::roll_back() {
     // A lock wait that timed out has undone one statement and left the transaction open: without this, the next
     // one would commit the rest of it.
-    if (!open_ || !connection_.is_usable()) return;
+    if (!connection_.is_usable()) return;
     if (!connection_.run(Sql("ROLLBACK"), deadline_)) connection_.discard();
-    open_ = false;
 }
 
 AttemptError Transaction::after_reading(const Failure& failure) {
@@ -351,11 +312,7 @@ AttemptError Transaction::after_reading(const Failure& failure) {
         failure.lost() && deadline_.passed(clock_) ? no_time_left() : error_of(failure, "read the locks");
     if (failure.no_such_table()) return {Kind::final, gone()};
     if (failure.no_such_column()) return {Kind::final, became_old()};
-    if (failure.row_busy() && busy_ == Busy::report) {
-        // The rest of a shared batch is sent without these locks, if they are known.
-        if (look_ == Look::quick && facts_.skips_locked) return needs_close_look();
-        return {Kind::locks_busy, error};
-    }
+    if (failure.row_busy() && busy_ == Busy::report) return {Kind::locks_busy, error};
     if (failure.conflict()) return {Kind::conflict, error};
     return {failure.lost() ? Kind::connection_lost : Kind::final, error};
 }
@@ -369,9 +326,6 @@ AttemptError Transaction::after_writing(const Failure& failure, std::size_t adde
         return {Kind::final, {Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text}};
     const Error error = error_of(failure, "write the locks");
     if (failure.row_busy() && busy_ == Busy::report) return {Kind::locks_busy, error};
-    // A new lock has a history. Only a close look can tell whether the lock was used since our look, or has lost its
-    // row.
-    if (failure.out_of_range()) return look_ == Look::quick ? needs_close_look() : AttemptError{Kind::conflict, error};
     // Another client has used the lock for the first time since our look.
     if (failure.duplicate() && failure.statement < added) return {Kind::conflict, error};
     // The next attempt writes everything as text, or prepares the statement again. This one cannot continue: a server

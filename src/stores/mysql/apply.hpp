@@ -22,10 +22,6 @@ struct Sight {
     Boottime received{};
 };
 
-/// How the locks of a batch are read. A quick look takes one round trip, and is enough for locks that have a record and
-/// for new locks that no other client is using for the first time; a close look shows everything.
-enum class Look { quick, close };
-
 /// One attempt to apply a batch, in one transaction.
 class Transaction {
 public:
@@ -54,9 +50,6 @@ public:
 private:
     using Done = std::expected<void, AttemptError>;
 
-    [[nodiscard]] AttemptResult attempt(const StoreId& expected, Look look);
-    /// The quick look was not enough; run a close look.
-    [[nodiscard]] AttemptError needs_close_look();
     [[nodiscard]] Done read(const StoreId& expected);
     /// The lock in `row`, with its queue.
     [[nodiscard]] Result<LockView> view_in(const Row& row, const Wanted& wanted, const Queues& queues,
@@ -65,8 +58,8 @@ private:
     std::size_t lock_rows(Sql& sql, std::span<const LockName> names) const;
     /// Inserts rows for locks that have none, so that there is something to lock.
     [[nodiscard]] Done make_ready(const std::vector<LockName>& names);
-    /// Tells the batch of locks for which no row was found.
-    [[nodiscard]] Done tell_of_new_locks(const std::vector<LockName>& names);
+    /// Tells the batch of locks for which no row was found: they are new, or have lost their rows, or others have
+    /// locked the rows.
     [[nodiscard]] Done look_again(const std::vector<LockName>& names);
     [[nodiscard]] Done write();
     void roll_back();
@@ -93,16 +86,13 @@ private:
     const Deadline deadline_;
     const Busy busy_;
     const InDoubt* const doubt_;  ///< Null if there is none.
-    Look look_ = Look::quick;
     Sight sight_{};
     Instant now_{};
     bool was_used_ = false;
-    bool wants_close_look_ = false;
     InDoubt::Verdict verdict_ =
         InDoubt::Verdict::not_committed;  ///< Of the lock that shows the outcome of the batch in doubt.
     std::map<LockName, LockId> bound_{};  ///< The leases that depend on a session, as they were read.
     std::set<LockName> new_{};            ///< Locks that had no row.
-    bool open_ = false;                   ///< The server may have a transaction of ours.
 };
 
 }  // namespace holdfast::stores::mysql

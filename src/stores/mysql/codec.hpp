@@ -3,6 +3,7 @@
 #include "stores/common/batch.hpp"
 #include "stores/common/damage.hpp"
 #include "stores/common/sealed.hpp"
+#include "stores/common/server_clock.hpp"
 #include "stores/mysql/connection.hpp"
 
 #include <optional>
@@ -22,11 +23,6 @@ inline constexpr Sql::Text select_lock =
     "SELECT l.name, l.token, l.lock_id, l.seq, l.session, l.data, "
     "CASE WHEN l.seq = 0 THEN EXISTS (SELECT 1 FROM holdfast_audit a WHERE a.name = l.name) ELSE 0 END";
 inline constexpr std::size_t columns_of_lock = 7;
-/// The same without the query for a history, which costs half as much again. If `depends_on_history` is true for a row,
-/// `read_lock` cannot read it.
-inline constexpr Sql::Text select_lock_quickly = "SELECT l.name, l.token, l.lock_id, l.seq, l.session, l.data";
-/// True if the meaning of the row depends on the lock's history.
-[[nodiscard]] inline bool is_doubtful(const Row& row) { return row.number(3) == 0; }
 
 /// The record; empty for a row that was inserted for a lock that was never used.
 [[nodiscard]] Result<std::optional<Unsealed<kernel::Record>>> read_lock(const Row& row, const LockName& name,
@@ -62,22 +58,35 @@ struct Writing {
 /// The same with bound values.
 struct BoundStatement {
     const Sql& text;
-    BoundRows rows;
+    BoundRows rows{};
+    std::uint64_t expected_count = 0;  ///< Of rows, if everything is as predicted. Unused for locks that were read.
 };
 [[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing);
 
-/// A statement, with its `;`, that writes the lock of `change` if `condition`, which begins with FROM, finds a row. The
-/// lock of a change that `is_new` must have no row. No session.
-[[nodiscard]] Sql put_lock_if(const Change& change, Instant now, const Sql& condition);
-/// The same for an event.
-[[nodiscard]] Sql add_event_if(const AuditEvent& event, const Sql& condition);
+/// A lock as this process last wrote it.
+struct KnownLock {
+    kernel::Record record;  ///< Blank for a lock that was never used, and has no row.
+    Instant written_at{};   ///< The stored value is computed from it and the record.
+};
+
+/// What changes that were decided before anything was read rely on.
+struct Prediction {
+    std::vector<KnownLock> before{};  ///< For each change.
+    StoreId store_id;
+    std::optional<Instant> judged{};  ///< The time, instead of the server's clock.
+    Window window{};                  ///< The time is in here.
+};
+
+/// Statements, each with its `;`, that write records and events, and fail unless everything is as predicted: the rows
+/// of known locks, which are locked first and without waiting, the store, the clock, empty queues, and no history of
+/// new locks.
+[[nodiscard]] Sql statements_for(const Writing& writing, const Prediction& prediction);
+/// The same with bound values. The first one fails if a row is there that is not as predicted; a row that is gone shows
+/// in the count.
+[[nodiscard]] std::vector<BoundStatement> bound_statements_for(const Writing& writing, const Prediction& prediction);
 
 /// Statements, each with its `;`, that remove pruned events. To be run after the statements that write events.
 [[nodiscard]] Sql cut_events(std::span<const Change> changes);
-
-/// A statement, with its `;`, that fails (`Failure::out_of_range`) if a fresh lock has events besides those written
-/// just now: the lock was used, and has lost its record. Empty without fresh locks.
-[[nodiscard]] Sql expect_no_history(const Writing& writing);
 
 /// The event in the columns `name, seq, token, data`.
 [[nodiscard]] Result<AuditEvent> read_event(const Row& row);

@@ -55,7 +55,7 @@ constexpr Trial pruning{"DELETE FROM holdfast_audit WHERE 1 = 0", "DELETE on hol
 
 /// Any other failure says nothing about rights.
 bool is_denied(Connection& connection, const Trial& trial, Deadline deadline) {
-    const auto answer = connection.run(Sql(trial.statement), deadline);
+    const auto answer = connection.run(Sql(trial.statement) << "; COMMIT", deadline);
     return !answer && answer.error().denied();
 }
 

@@ -248,6 +248,7 @@ private:
     Result<Seen> look(const Sql& sql, Deadline deadline) {
         Sql packet = identity_query(clock_);
         if (!sql.empty()) packet << "; " << sql;
+        packet << "; COMMIT";
         // Read before the query is sent: if another thread creates the store meanwhile, the answer `no store` does not
         // mean that it is gone.
         const auto before = identity_.get();
@@ -265,6 +266,8 @@ private:
 
     Result<Seen> seen_in(std::expected<Answers, Failure>& answers, const std::optional<Identity>& before,
                          Connection& connection, Deadline deadline) {
+        // A transaction that stays open keeps others from altering the tables that it has read.
+        if (!answers && (!connection.is_usable() || !connection.run(Sql("ROLLBACK"), deadline))) connection.discard();
         if (!answers && !answers.error().no_such_table())
             return std::unexpected(error_of(answers.error(), "read the locks"));
         auto identity = answers ? identity_in(answers->front()) : std::optional<Identity>();
@@ -274,6 +277,7 @@ private:
             return std::unexpected(gone(server_.address()));
         if (!*identity) return without_store(connection, deadline);
         identity_.remember(**identity);
+        answers->pop_back();
         answers->erase(answers->begin());
         return Seen{true, {(*identity)->now}, std::move(*answers)};
     }

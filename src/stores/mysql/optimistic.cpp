@@ -7,94 +7,89 @@ namespace {
 
 using Kind = AttemptError::Kind;
 
-/// `name` is the lock's name as a literal.
-Sql is_as_known(const KnownLock& lock, const Sql& name) {
-    const kernel::Record& record = lock.record;
-    // A lock without a row that has a history was used, and has lost its record.
-    if (record.seq == 0)
-        return Sql("NOT EXISTS (SELECT 1 FROM holdfast_audit FORCE INDEX (PRIMARY) WHERE name = ") << name << ")";
-    Sql sql("EXISTS (SELECT 1 FROM holdfast_locks WHERE name = ");
-    sql << name << " AND seq = " << record.seq << " AND token = " << record.token.value
-        << " AND session = 0 AND lock_id ";
-    if (record.held)
-        (sql << "= ").value(record.held->lease.lock_id.text());
-    else
-        sql << "IS NULL";
-    return (sql << " AND data = ").value(sealed(record, lock.written_at)) << ")";
-}
-
-/// The whole transaction. The row is locked first, without a wait; then the change is written if everything is as
-/// predicted, the clock included, and its event if the change was.
-Sql transaction(const Change& change, Instant now, const KnownLock& before, const StoreId& store_id,
-                const Window& window, const Clock& clock) {
-    Sql name;
-    name.value(change.name.text());
-    Sql packet("START TRANSACTION; ");
-    if (!change.is_new)
-        packet << "SELECT 1 FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name = " << name << " FOR UPDATE NOWAIT; ";
-    Sql predicted("FROM holdfast_meta WHERE ");
-    (predicted << is_store << "store_id = ").value(store_id.text())
-        << " AND " << now_of(clock) << " BETWEEN " << window.earliest << " AND " << window.latest
-        << " AND NOT EXISTS (SELECT 1 FROM holdfast_queue FORCE INDEX (PRIMARY) WHERE name = " << name << ") AND "
-        << is_as_known(before, name);
-    Sql written("FROM holdfast_locks WHERE name = ");
-    (written << name << " AND data = ").value(sealed(*change.record, now));
-    return packet << put_lock_if(change, now, predicted) << add_event_if(change.events.front(), written) << "COMMIT";
-}
+/// Keeps the packet far below what servers accept.
+constexpr std::size_t most_locks = 100;
 
 }  // namespace
 
 std::optional<OptimisticBatch> OptimisticBatch::make(Optimistic& optimistic, std::span<const Request> requests,
                                                      const StoreId& expected, const ServerFacts& facts,
                                                      const Clock& clock) {
-    // Without NOWAIT a shared batch would wait for its lock.
+    // Without NOWAIT a shared batch would wait for its locks.
     if (!facts.skips_locked || facts.many_clocks() || !std::ranges::all_of(requests, is_predictable))
         return std::nullopt;
     const auto arrival = optimistic.clock.on_arrival();
     Batch batch(requests);
-    if (!arrival || batch.wanted().size() != 1) return std::nullopt;
-    const auto before = optimistic.predict(batch.wanted().front().name);
-    if (!before) return std::nullopt;
+    if (!arrival || batch.wanted().size() > most_locks) return std::nullopt;
 
-    OptimisticBatch made(optimistic);
-    // No lease is taken over, so a clock that is ahead ends no lease early.
-    made.now_ = not_before(before->record, clock.judges().value_or(*arrival));
-    if (!is_settled(before->record, made.now_)) return std::nullopt;
-    Window window = ServerClock::window_for(made.now_);
-    // Whether a lease has run out is not predicted: the server's clock decides, once the row is locked.
-    if (before->record.held)
-        window.latest = std::min(window.latest, before->record.held->lease.expires_at - std::chrono::milliseconds{1});
-    batch.found(before->record.name, LockView{.record = before->record});
+    OptimisticBatch made(optimistic, {.store_id = expected, .judged = clock.judges()});
+    made.now_ = made.prediction_.judged.value_or(*arrival);
+    for (const Wanted& wanted : batch.wanted()) {
+        auto lock = optimistic.predict(wanted.name);
+        if (!lock) return std::nullopt;
+        // No lease is taken over, so a clock that is ahead ends no lease early.
+        made.now_ = not_before(lock->record, made.now_);
+        made.prediction_.before.push_back(std::move(*lock));
+    }
+    Window& window = made.prediction_.window;
+    window = ServerClock::window_for(made.now_);
+    for (const KnownLock& lock : made.prediction_.before) {
+        if (!is_settled(lock.record, made.now_)) return std::nullopt;
+        if (lock.record.seq == 0) made.fresh_.insert(lock.record.name);
+        // Whether a lease has run out is not predicted: the server's clock decides, once the row is locked.
+        if (lock.record.held)
+            window.latest = std::min(window.latest, lock.record.held->lease.expires_at - std::chrono::milliseconds{1});
+        batch.found(lock.record.name, LockView{.record = lock.record});
+    }
     made.replies_ = batch.run(made.now_);
     if (!writes_every_record(made.replies_, batch)) return std::nullopt;
     made.changes_ = batch.changes();
-    if (made.changes_.front().events.size() != 1) return std::nullopt;
-    made.packet_ = transaction(made.changes_.front(), made.now_, *before, expected, window, clock);
     return made;
 }
 
+std::optional<OptimisticBatch::NotWritten> OptimisticBatch::write(Connection& connection, Deadline deadline) const {
+    const std::set<LockName> no_sessions;
+    const Writing writing{changes_, now_, no_sessions, fresh_};
+    Sql packet;
+    if (changes_.size() >= changes_to_bind && connection.takes_rows()) {
+        std::size_t done = 0;
+        for (auto& [text, rows, expected_count] : bound_statements_for(writing, prediction_)) {
+            auto count = connection.run(text, rows, deadline);
+            if (!count) count.error().statement = done;
+            if (!count) return NotWritten{count.error()};
+            if (*count != expected_count) return NotWritten{};
+            ++done;
+        }
+    } else {
+        packet = statements_for(writing, prediction_);
+    }
+    // Values are hexadecimal, so this counts the statements before COMMIT.
+    const auto commit = static_cast<std::size_t>(std::ranges::count(packet.packet(), ';'));
+    const auto done = connection.run(packet << "COMMIT", deadline);
+    if (done) return std::nullopt;
+    const Failure& failure = done.error();
+    return NotWritten{failure, !failure.answered() || (failure.statement >= commit && !failure.rolled_back())};
+}
+
 std::optional<AttemptResult> OptimisticBatch::run(Connection& connection, Deadline deadline) {
-    const Change& change = changes_.front();
-    const auto answers = connection.run(packet_, deadline);
-    // The answers of the two writing statements come before that of COMMIT.
-    if (answers && (*answers)[answers->size() - 3].count() != 0) {
-        optimistic_->remember({*change.record, now_});
+    const auto problem = write(connection, deadline);
+    if (!problem) {
+        for (const Change& change : changes_) optimistic_->remember({*change.record, now_});
         return std::move(replies_);
     }
-    optimistic_->mark_contended(change.name);
-    if (answers) return std::nullopt;
-
-    const Failure& failure = answers.error();
-    // Values are hexadecimal, so this counts the statements before COMMIT.
-    const auto commit = static_cast<std::size_t>(std::ranges::count(packet_.packet(), ';'));
-    if (!failure.answered() || (failure.statement >= commit && !failure.rolled_back())) {
+    for (const Change& change : changes_) optimistic_->mark_contended(change.name);
+    const Failure& failure = problem->failure;
+    if (problem->in_doubt) {
+        const kernel::Record& record = *changes_.front().record;
         const Error unknown{Errc::outcome_unknown, "the database did not say whether it committed: " + failure.text};
         AttemptError error{Kind::in_doubt, unknown};
         error.doubt = std::make_shared<const InDoubt>(
-            InDoubt{change.name, change.record->seq, change.record->chain, std::move(replies_), unknown});
+            InDoubt{record.name, record.seq, record.chain, std::move(replies_), unknown});
         return std::unexpected(std::move(error));
     }
-    if (failure.duplicate()) optimistic_->mispredicted_new_lock();
+    // As text a new lock that has a row is a duplicate; bound it breaks a constraint of the first statement.
+    const bool breaks_constraint = failure.error_class() == sql::ErrorClass::constraint && failure.statement == 0;
+    if (failure.duplicate() || (breaks_constraint && !fresh_.empty())) optimistic_->mispredicted_new_lock();
     // Roll back now: the beginning of the next transaction would commit what was written.
     if (!connection.is_usable() || !connection.run(Sql("ROLLBACK"), deadline)) {
         connection.discard();

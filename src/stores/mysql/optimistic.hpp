@@ -3,22 +3,17 @@
 #include "stores/common/optimistic.hpp"
 #include "stores/mysql/apply.hpp"
 
-/// Batches about one lock that are decided before anything is read, and written in one round trip. The statements
-/// change nothing if the prediction was wrong. Batches about several locks are read first.
+/// Batches that are decided before anything is read: in one round trip for a few locks, and in three with bound values
+/// for many. The transaction compares everything with the prediction, and ends in an error before its COMMIT if
+/// something is different.
 namespace holdfast::stores::mysql {
-
-/// A lock as this process last wrote it.
-struct KnownLock {
-    kernel::Record record;  ///< Blank for a lock that was never used.
-    Instant written_at{};   ///< The stored value is computed from it and the record.
-};
 
 struct Optimistic : OptimisticState<KnownLock> {};
 
 /// A batch that was decided by predictions.
 class OptimisticBatch {
 public:
-    /// Empty if something cannot be predicted, or depends on more than one lock and its holder.
+    /// Empty if something cannot be predicted, or depends on more than locks and their holders.
     [[nodiscard]] static std::optional<OptimisticBatch> make(Optimistic& optimistic, std::span<const Request> requests,
                                                              const StoreId& expected, const ServerFacts& facts,
                                                              const Clock& clock);
@@ -26,17 +21,26 @@ public:
     /// Empty if the prediction was wrong: then nothing was changed, and the connection can be used on.
     [[nodiscard]] std::optional<AttemptResult> run(Connection& connection, Deadline deadline);
 
-    /// The change that was written, if the prediction was right.
+    /// What was written, if the prediction was right.
     [[nodiscard]] const std::vector<Change>& changes() const { return changes_; }
 
 private:
-    explicit OptimisticBatch(Optimistic& optimistic) : optimistic_(&optimistic) {}
+    OptimisticBatch(Optimistic& optimistic, Prediction prediction)
+        : optimistic_(&optimistic), prediction_(std::move(prediction)) {}
+
+    /// Why the batch was not committed. `in_doubt`: or perhaps it was.
+    struct NotWritten {
+        Failure failure{};
+        bool in_doubt = false;
+    };
+    [[nodiscard]] std::optional<NotWritten> write(Connection& connection, Deadline deadline) const;
 
     Optimistic* optimistic_;
+    Prediction prediction_;
     Instant now_{};  ///< The time by which it was decided.
     std::vector<Reply> replies_{};
-    std::vector<Change> changes_{};  ///< The only one.
-    Sql packet_{};                   ///< The whole transaction.
+    std::vector<Change> changes_{};
+    std::set<LockName> fresh_{};  ///< Locks that are predicted to have no row.
 };
 
 /// Remembers the locks that a batch has written, which was decided at `now`. Marks a lock as contended if the batch

@@ -94,7 +94,7 @@ Result<Identity> identity_in(const Row& row, std::optional<std::size_t> used) {
 }
 
 Result<std::optional<Identity>> identify(Connection& connection, const Clock& clock, Deadline deadline) {
-    auto answers = connection.run(identity_query(clock), deadline);
+    auto answers = connection.run(identity_query(clock) << "; COMMIT", deadline);
     if (!answers && answers.error().no_such_table()) return std::nullopt;
     if (!answers) return std::unexpected(error_of(answers.error(), "read the store's identity"));
     return identity_in(answers->front());

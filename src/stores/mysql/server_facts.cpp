@@ -13,13 +13,16 @@ Flavour flavour_of(std::string_view version) {
 
 /// Sets every variable that matters, because a user, a database or an init_connect may have changed any of them.
 ///
+/// Without autocommit a statement whose values are bound, which travels by itself, needs no other before it to begin
+/// the transaction. So every packet that reads or writes tables ends its transaction.
+///
 /// Lock waits are short, so that the deadline of a call is looked at in between. A transaction of ours takes
 /// milliseconds; when its owner is frozen in the middle, the server ends it and lets the others go on. For that MySQL
 /// has only the time that any connection may idle. Lists of names are always looked up by key, so nobody needs to count
 /// how many rows each of them has (`eq_range_index_dive_limit`).
 Sql settings_for(Flavour flavour) {
     Sql sql(
-        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, completion_type = 0, "
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, completion_type = 0, "
         "sql_select_limit = DEFAULT, innodb_lock_wait_timeout = 1, lock_wait_timeout = 2, time_zone = '+00:00', ");
     switch (flavour) {
         case Flavour::mariadb:
