@@ -12,7 +12,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
 
 namespace torture {
 namespace {
@@ -56,10 +62,18 @@ std::string first_line(const Options& options) {
                        options.store, fmt::join(required, ","), !options.guard);
 }
 
+/// As long as it takes: twenty minutes are half a million calls, and the machine may be busy.
 int judge(const fs::path& history) {
-    auto checker = holdfast::tests::Process::run({program("torture_checker"), history.string()});
-    fmt::print("{}", checker.read_all());
-    return checker.wait().status.value_or(2);
+    std::string checker = program("torture_checker");
+    std::string argument = history.string();
+    const std::array<char*, 3> arguments{checker.data(), argument.data(), nullptr};
+    pid_t pid = -1;
+    if (const int error = posix_spawn(&pid, checker.c_str(), nullptr, nullptr, arguments.data(), environ); error != 0)
+        throw std::system_error(error, std::generic_category(), "run " + checker);
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitpid");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
 int run(Options options) {
@@ -95,14 +109,17 @@ int run(Options options) {
     if (!store) throw std::runtime_error(store.error().message);
     dump_audit(**store, recorder);
     dump_journals(folder.path(), recorder);
-    const int status = judge(history);
     const fs::path kept = options.keep
                               ? fs::path(*options.keep)
                               : fs::temp_directory_path() / fmt::format("torture-{}-{}.history", kind, options.seed);
-    if (status != 0 || options.keep) {
+    const auto keep = [&] {
         fs::copy_file(history, kept, fs::copy_options::overwrite_existing);
         fmt::print("the history is in {}\n", kept.string());
-    }
+    };
+    // Before it is judged: what was wanted is not lost with a checker that is ended.
+    if (options.keep) keep();
+    const int status = judge(history);
+    if (status != 0 && !options.keep) keep();
     return status;
 }
 
