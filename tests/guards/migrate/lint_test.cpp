@@ -105,12 +105,26 @@ TEST(LintTextTest, TransactionCommandsAreKnown) {
 
 TEST(LintTextTest, MysqlCommitsWhatIsNotKnownToBeUndone) {
     for (const char* text :
-         {"CREATE TABLE a (b int)", "ALTER TABLE a ADD c int", "GRANT ALL ON a TO b", "/*!50003 CREATE x */"})
+         {"CREATE TABLE a (b int)", "ALTER TABLE a ADD c int", "GRANT ALL ON a TO b", "/*!50003 CREATE x */",
+          "SET STATEMENT lock_wait_timeout = 5 FOR ALTER TABLE a ADD c int", "SET PASSWORD = PASSWORD('x')"})
         EXPECT_TRUE(commits_by_itself(text, Dialect::mysql)) << text;
     for (const char* text :
-         {"INSERT INTO a VALUES (1)", "WITH x AS (SELECT 1) SELECT 1", "CREATE TEMPORARY TABLE a (b int)"})
+         {"INSERT INTO a VALUES (1)", "WITH x AS (SELECT 1) SELECT 1", "CREATE TEMPORARY TABLE a (b int)",
+          "SET STATEMENT max_statement_time = 5 FOR DELETE FROM a", "SET @a = 1"})
         EXPECT_FALSE(commits_by_itself(text, Dialect::mysql)) << text;
     EXPECT_FALSE(commits_by_itself("CREATE TABLE a (b int)", Dialect::postgres));
+}
+
+TEST(LintTextTest, WhatOutlivesATransactionIsKnown) {
+    for (const char* text : {"SET search_path = a", "SET SESSION a = 1", "reset all", "CREATE TEMP TABLE a (b int)",
+                             "SELECT 1 AS a INTO TEMP b", "SELECT set_config('a', 'b', false)",
+                             "DECLARE a CURSOR WITH HOLD FOR SELECT 1", "SELECT pg_try_advisory_lock(1)", "LISTEN a"})
+        EXPECT_TRUE(outlives_transaction(text, Dialect::postgres)) << text;
+    for (const char* text :
+         {"SET LOCAL a = 1", "SET CONSTRAINTS ALL DEFERRED", "CREATE TEMPORARY TABLE a (b int) ON COMMIT DROP",
+          "SELECT pg_catalog.set_config('a', 'b', TRUE)", "LOCK TABLE a", "INSERT INTO temp VALUES (1)",
+          "CREATE FUNCTION f() RETURNS int SET search_path = a LANGUAGE sql AS 'SELECT 1'"})
+        EXPECT_FALSE(outlives_transaction(text, Dialect::postgres)) << text;
 }
 
 }  // namespace

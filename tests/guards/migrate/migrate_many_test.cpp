@@ -1,7 +1,5 @@
 // `holdfast migrate` on several databases and schemas at once: what fails stops nothing else, and is named.
 #include "guards/migrate/migrate_fixture.hpp"
-#include "support/postgres_by_hand.hpp"
-#include "support/servers/kinds.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -221,20 +219,6 @@ TEST_F(MigrateFiles, AnEndThatIsAskedForEndsWhatRunsAndBeginsNothingElse) {
     EXPECT_EQ(ended.json().text("/targets/0/status"), "failed") << ended.out;
     EXPECT_EQ(ended.json().text("/targets/1/status"), "not_started");
     EXPECT_FALSE(std::filesystem::exists(box_.work / "b.db"));
-}
-
-/// A session of a pooler is anybody's next: the schema that was chosen would be a stranger's, and ours another one.
-TEST(MigrateBehindAPooler, NoSchemaIsChosen) {
-    const auto server = start_postgres_server({});
-    const auto pooler = start_pgbouncer(*server);
-    cli_test::Sandbox box;
-    box.write(box.work / "migrations" / "0001_users.sql", "CREATE TABLE users (id INT PRIMARY KEY);");
-    const Ended refused =
-        box.run({"migrate", "up", "--yes", "--json", "--database", postgres_url(pooler->port()), "--schema", "public"});
-    EXPECT_EQ(refused.code(), "E_STORE_UNSAFE") << refused.out;
-    const Ended direct =
-        box.run({"migrate", "up", "--yes", "--json", "--database", postgres_url(server->port()), "--schema", "public"});
-    EXPECT_EQ(direct.status, 0) << direct.out;
 }
 
 }  // namespace

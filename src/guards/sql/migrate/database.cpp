@@ -28,14 +28,15 @@ std::string percent_encoded(std::string_view text) {
 }
 
 /// The user `holdfast` has "$user" in its search_path, and the lock store has made a schema of that name: nothing of an
-/// application belongs there.
-constexpr auto leave_schema_of_locks = R"(
-SELECT pg_catalog.set_config('search_path', (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s), ',')
-    FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s WHERE s <> 'holdfast'), false)
+/// application belongs there. The search_path without it, where it comes first.
+constexpr auto path_without_locks = R"(
+SELECT (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s), ',')
+    FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s WHERE s <> 'holdfast')
 WHERE pg_catalog.current_schema() = 'holdfast' AND EXISTS
     (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
      WHERE n.nspname = 'holdfast' AND c.relname = 'locks') AND
     pg_catalog.array_length(pg_catalog.current_schemas(false), 1) > 1)";
+constexpr auto set_path = "SELECT pg_catalog.set_config('search_path', $1, false)";
 
 constexpr auto begin_in_schema = "SELECT pg_catalog.set_config('search_path', pg_catalog.quote_ident($1), false)";
 
@@ -64,6 +65,20 @@ Result<void> begin_in(sql::Session& session, const std::string& schema, Deadline
                 session.place() + " has no schema " + printable(schema) + ", or this user may not use it");
 }
 
+Result<void> leave_schema_of_locks(sql::Session& session, Deadline deadline) {
+    const auto path = session.run({.text = path_without_locks, .values = {}}, deadline);
+    if (!path) return std::unexpected(sql::error_of(path.error(), "choose the schema"));
+    if (path->rows.empty()) return {};
+    if (session.server().pooled)
+        return fail(Errc::store_unsafe,
+                    fmt::format("{} is behind a pooler, and its user finds the schema of the locks first; give it a "
+                                "search_path of its own: ALTER ROLE … SET search_path = …",
+                                session.place()));
+    const auto set = session.run({.text = set_path, .values = {path->rows[0].at(0).value_or("")}}, deadline);
+    if (!set) return std::unexpected(sql::error_of(set.error(), "choose the schema"));
+    return {};
+}
+
 Result<std::unique_ptr<sql::Session>> open(const Database& database, sql::IfAbsent if_absent, const Clock& clock,
                                            Deadline deadline) {
     auto session = sql::open_session(database.url, if_absent, clock, deadline);
@@ -72,8 +87,7 @@ Result<std::unique_ptr<sql::Session>> open(const Database& database, sql::IfAbse
         if (auto begun = begin_in(**session, database.schema, deadline); !begun) return std::unexpected(begun.error());
         return session;
     }
-    const auto left = (*session)->run({.text = leave_schema_of_locks, .values = {}}, deadline);
-    if (!left) return std::unexpected(sql::error_of(left.error(), "choose the schema"));
+    if (auto left = leave_schema_of_locks(**session, deadline); !left) return std::unexpected(left.error());
     return session;
 }
 

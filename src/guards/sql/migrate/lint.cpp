@@ -289,8 +289,9 @@ bool changes_our_tables(std::string_view statement, Dialect dialect) {
                               "holdfast_locks",      "holdfast_queue", "holdfast_audit",    "holdfast_meta"};
     const Tokens tokens(statement, dialect);
     const bool is_hint = tokens.size() > 0 && tokens[0].kind == Token::Kind::hint;
-    if (!is_hint && !tokens.begins_with({"DROP|ALTER|TRUNCATE|RENAME|INSERT|UPDATE|DELETE|REPLACE|MERGE|LOCK"}))
-        return false;
+    const bool changes = tokens.begins_with({"DROP|ALTER|TRUNCATE|RENAME|INSERT|UPDATE|DELETE|REPLACE|MERGE|LOCK"}) ||
+                         tokens.begins_with({"CREATE", "OR", "REPLACE", "TABLE"});
+    if (!is_hint && !changes) return false;
     // What rows are made of, or are chosen by, is only read.
     const bool changes_rows = tokens.begins_with({"INSERT|UPDATE|DELETE|REPLACE|MERGE"});
     for (std::size_t at = 0; at < tokens.size(); ++at) {
@@ -314,8 +315,22 @@ bool commits_by_itself(std::string_view statement, Dialect dialect) {
     const Tokens tokens(statement, dialect);
     if (tokens.size() > 0 && tokens[0].kind == Token::Kind::hint) return true;
     if (tokens.begins_with({"CREATE|DROP", "TEMPORARY", "TABLE"})) return false;
+    if (tokens.begins_with({"SET", "PASSWORD|DEFAULT"})) return true;
     // What is not known to be undone by a rollback counts as committed.
     return !tokens.begins_with({"INSERT|UPDATE|DELETE|REPLACE|SELECT|WITH|SET|DO|VALUES|TABLE|SHOW|EXPLAIN|USE"});
+}
+
+bool outlives_transaction(std::string_view statement, Dialect dialect) {
+    const Tokens tokens(statement, dialect);
+    if (tokens.begins_with({"SET", "LOCAL|TRANSACTION|CONSTRAINTS"})) return false;
+    if (tokens.begins_with({"SET|RESET|DISCARD|LISTEN|LOAD|PREPARE|USE"})) return true;
+    if (dialect == Dialect::mysql && tokens.begins_with({"LOCK"})) return true;
+    if (tokens.begins_with({"CREATE", "LOCAL|GLOBAL?", "TEMP|TEMPORARY"})) return !tokens.has({"ON", "COMMIT", "DROP"});
+    if (tokens.begins_with({"DECLARE"})) return tokens.has({"WITH", "HOLD"});
+    if (!tokens.begins_with({"SELECT|WITH"})) return false;
+    return tokens.has({"INTO", "LOCAL|GLOBAL?", "TEMP|TEMPORARY"}) ||
+           (tokens.has({"SET_CONFIG"}) && !tokens.has({"TRUE"})) ||
+           tokens.has({"PG_ADVISORY_LOCK|PG_ADVISORY_LOCK_SHARED|PG_TRY_ADVISORY_LOCK|PG_TRY_ADVISORY_LOCK_SHARED"});
 }
 
 }  // namespace holdfast::guards::migrate

@@ -40,4 +40,8 @@ struct LintRule {
 /// Whether MySQL commits before and after it.
 [[nodiscard]] bool commits_by_itself(std::string_view statement, Dialect dialect);
 
+/// Whether it leaves the session otherwise than it found it, beyond the transaction: a setting, a temporary table, a
+/// lock of the session.
+[[nodiscard]] bool outlives_transaction(std::string_view statement, Dialect dialect);
+
 }  // namespace holdfast::guards::migrate

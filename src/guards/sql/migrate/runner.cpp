@@ -202,7 +202,21 @@ Runner::Attempt Runner::run_in_transaction(const Script& script, const sql::Comm
     return {};
 }
 
+Result<void> Runner::expect_no_traces(const Script& script) {
+    if (!session().server().pooled) return {};
+    for (const Statement& statement : script.statements)
+        if (outlives_transaction(statement.text, table_.dialect()))
+            return fail(
+                Errc::migration_failed,
+                fmt::format("{}:{}: {} is behind a pooler, and what this sets or makes would be left to the next "
+                            "user of the session; use SET LOCAL or ON COMMIT DROP, or connect to the server "
+                            "itself",
+                            printable(script.file->path), statement.line, session().place()));
+    return {};
+}
+
 Result<LedgerRow> Runner::up(const Script& script, const std::optional<LedgerRow>& begun) {
+    if (auto expected = expect_no_traces(script); !expected) return std::unexpected(expected.error());
     const bool by_statement = table_.dialect() == SqlDialect::mysql || !script.file->in_transaction;
     const auto since = fenced_.clock().boottime();
     LedgerRow row = new_row(script, Status::applied);
@@ -224,6 +238,7 @@ Result<LedgerRow> Runner::up(const Script& script, const std::optional<LedgerRow
 }
 
 Result<void> Runner::down(const Script& script) {
+    if (auto expected = expect_no_traces(script); !expected) return expected;
     const sql::Command last = table_.remove(script.file->version);
     if (table_.dialect() != SqlDialect::mysql && script.file->in_transaction) {
         const auto done = repeat_while_busy(script, [&] { return run_in_transaction(script, last); });

@@ -79,6 +79,8 @@ private:
     using Attempt = std::expected<void, Stop>;
 
     [[nodiscard]] Result<void> set_limits();
+    /// Behind a pooler the session is somebody else's after the transaction.
+    [[nodiscard]] Result<void> expect_no_traces(const Script& script);
     [[nodiscard]] LedgerRow new_row(const Script& script, Status status) const;
 
     /// One statement of a file, cancelled when the lease is lost.

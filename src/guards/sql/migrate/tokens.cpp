@@ -19,6 +19,9 @@ Tokens::Tokens(std::string_view statement, Dialect dialect) {
     for (Token token = lexer.next(); token.kind != Token::Kind::end && token.kind != Token::Kind::broken;
          token = lexer.next())
         tokens_.push_back(token);
+    if (dialect != Dialect::mysql || !begins_with({"SET", "STATEMENT"})) return;
+    if (const auto behind = find({"FOR"}, 2))
+        tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(*behind));
 }
 
 std::optional<std::size_t> Tokens::match(std::size_t at, std::initializer_list<std::string_view> words) const {

@@ -13,6 +13,7 @@ namespace holdfast::guards::migrate {
 /// The tokens of one statement, to be asked what it does.
 class Tokens {
 public:
+    /// MariaDB's `SET STATEMENT … FOR` is left out: what stands behind it is the statement.
     Tokens(std::string_view statement, Dialect dialect);
 
     /// Whether the statement begins with these words. A word `|` stands between alternatives: "TABLE|VIEW"; one with
