@@ -1,16 +1,20 @@
 #include "guards/sql/migrate/folder.hpp"
 
+#include "base/fd.hpp"
 #include "base/os_error.hpp"
 #include "values/hex.hpp"
 #include "values/sha256.hpp"
-#include "values/small_file.hpp"
 #include "values/text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace holdfast::guards::migrate {
 namespace {
@@ -53,10 +57,50 @@ std::string hex_of(std::string_view text) {
     return to_hex(sha256({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
 }
 
+/// The line that ends in a carriage return alone. Some databases take it for the end of a comment, and others do not.
+std::optional<std::size_t> line_with_lone_return(std::string_view text) {
+    std::size_t line = 1;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\n') ++line;
+        if (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n')) return line;
+    }
+    return std::nullopt;
+}
+
+/// `.sql` in any case: what somebody meant to be a migration.
+bool is_sql(std::string_view file) {
+    if (file.size() < ending.size() || file.starts_with(".")) return false;
+    return std::ranges::equal(file.substr(file.size() - ending.size()), ending, {}, [](char letter) {
+        return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+    });
+}
+
+/// All of it, or an error: half a migration must not run.
+Result<std::string> text_of(const std::string& path) {
+    const auto unreadable = [&] { return refuse(base::os_error(errno, "read " + printable(path)).message); };
+    // A pipe would be waited for.
+    const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat facts{};
+    if (!file || fstat(file.get(), &facts) != 0) return unreadable();
+    if (!S_ISREG(facts.st_mode)) return refuse(printable(path) + ": this is no regular file");
+    std::string text;
+    std::array<char, 65536> part{};
+    for (;;) {
+        const ssize_t got = read(file.get(), part.data(), part.size());
+        if (got == 0) return text;
+        if (got < 0 && errno != EINTR) return unreadable();
+        if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
+    }
+}
+
 /// Fills in what the text alone says.
 Result<MigrationFile> with_text(MigrationFile file, const std::string& text) {
     if (text.find('\0') != std::string::npos || !is_utf8(text))
         return refuse(printable(file.path) + ": not text in UTF-8");
+    if (const auto line = line_with_lone_return(text))
+        return refuse(
+            fmt::format("{}:{}: a carriage return stands alone; lines end in LF or CRLF", printable(file.path), *line),
+            "inside a text of SQL it is written as E'\\r', CHAR(13) or char(13)");
     file.text = text;
     file.checksum = checksum_of(text);
     for (const std::string& directive : directives_of(text)) {
@@ -91,6 +135,7 @@ public:
         MigrationFile found;
         found.file = file;
         found.path = path;
+        if (!file.ends_with(ending)) return unreadable_name(path, "the ending of a migration is .sql in small letters");
         if (file.starts_with(repeatable_prefix)) return add_repeatable(std::move(found), text);
         const bool is_down = file.ends_with(down_suffix);
         const std::string_view stem =
@@ -201,7 +246,7 @@ Result<Folder> folder_of(const std::string& path, const std::map<std::string, st
     Reader reader(path);
     for (const auto& [file, text] : files) {
         if (file == sum_file) reader.set_sum(with_unix_line_ends(text));
-        if (!file.ends_with(ending) || file.starts_with(".")) continue;
+        if (!is_sql(file)) continue;
         if (auto added = reader.add(file, text); !added) return std::unexpected(added.error());
     }
     return reader.finish();
@@ -212,9 +257,9 @@ Result<Folder> read_folder(const std::string& path) {
     std::map<std::string, std::string> files;
     for (fs::directory_iterator each(path, failed), end; !failed && each != end; each.increment(failed)) {
         const std::string name = each->path().filename().string();
-        if (name != sum_file && (!name.ends_with(ending) || name.starts_with("."))) continue;
-        auto text = small_file(each->path().string());
-        if (!text) return std::unexpected(base::os_error(errno, "read " + printable(each->path().string())));
+        if (name != sum_file && !is_sql(name)) continue;
+        auto text = text_of(each->path().string());
+        if (!text) return std::unexpected(text.error());
         files[name] = *std::move(text);
     }
     if (failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory)

@@ -67,6 +67,11 @@ Result<Script> Script::of(const MigrationFile& file, const Placeholders& values,
     if (!filled) return std::unexpected(filled.error());
     auto statements = split(*filled, dialect);
     if (!statements) return refuse(statements.error().line, statements.error().message);
+    if (statements->empty())
+        return fail(
+            Errc::migration_failed,
+            fmt::format("{}: there is no statement in it; was it saved? One that is to do nothing says SELECT 1;",
+                        printable(file.path)));
     for (const Statement& statement : *statements) {
         if (is_transaction_command(statement.text, dialect))
             return refuse(statement.line,
