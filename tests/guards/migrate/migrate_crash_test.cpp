@@ -24,6 +24,12 @@ std::string long_statement(SqlDialect dialect) {
            "MAX(n) FROM c;";
 }
 
+/// The same for a table that has got a second column.
+std::string long_into_log(SqlDialect dialect) {
+    std::string text = long_statement(dialect);
+    return text.replace(text.find("log"), 3, "log (n)");
+}
+
 TEST_P(MigrateCrash, AStatementThatTakesLongerThanTheTtlKeepsItsLease) {
     const std::string slow = is(SqlDialect::postgres) ? "INSERT INTO log SELECT 1 FROM pg_sleep(4);"
                              : is(SqlDialect::mysql)  ? "INSERT INTO log SELECT 1 FROM (SELECT SLEEP(4)) AS nap;"
@@ -111,6 +117,34 @@ TEST_P(MigrateCrash, KilledAtAnyPointItGoesOnAndNothingRunsTwice) {
     EXPECT_EQ(ask("SELECT COUNT(*) FROM log"), "10");
     EXPECT_EQ(ask("SELECT COUNT(DISTINCT n) FROM log"), "10");
     for (int i = 2; i < 12; ++i) EXPECT_EQ(ask(fmt::format("SELECT COUNT(b) FROM t{}", i)), "0");
+}
+
+// Its last act would have been to note how the schema looks.
+TEST_P(MigrateCrash, WhatAKilledRunChangedIsNoDriftAndWhatWasChangedByHandStaysOne) {
+    file("0001_log.sql", "CREATE TABLE log (n INT);\nCREATE TABLE other (n INT);\nCREATE TABLE gone (n INT);");
+    ASSERT_EQ(up().status, 0);
+    ASSERT_EQ(ask("ALTER TABLE other ADD by_hand INT"), "");
+    file("0002_more.sql", "ALTER TABLE log ADD m INT;\nDROP TABLE gone;");
+    file("0003_long.sql", "UPDATE log SET n = n;\n" + long_into_log(GetParam()));
+    Running victim = start_up({"-v", "--ttl", "1s"});
+    ASSERT_TRUE(eventually([&] { return victim.err().find("0003_long.sql:2") != std::string::npos; })) << victim.err();
+    signal_all(family_of(victim.pid()), SIGKILL);
+    static_cast<void>(victim.wait());
+    const auto expect_other_alone = [&] {
+        const Ended verified = migrate("verify", {"--json"});
+        EXPECT_EQ(verified.status, 83) << verified.err;
+        EXPECT_EQ(verified.json().size("/changed"), 1U) << verified.out;
+        EXPECT_EQ(verified.json().text("/changed/0/name"), "other") << verified.out;
+        EXPECT_EQ(verified.json().size("/missing"), 0U) << verified.out;
+    };
+    expect_other_alone();
+    file("0003_long.sql", "CREATE TABLE c (n INT);");
+    if (is(SqlDialect::mysql)) {
+        ASSERT_EQ(migrate("repair", {"--yes", "--again", "--wait", "30s"}).status, 0);
+    }
+    const Ended done = up({"--wait", "30s"});
+    ASSERT_EQ(done.status, 0) << done.err;
+    expect_other_alone();
 }
 
 TEST_P(MigrateCrash, AFileWhoseRowIsRefusedIsTakenBack) {

@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
 
 namespace holdfast::guards::migrate {
 namespace {
 
 constexpr std::string_view objects_table = "holdfast_objects";
-/// A row that says whether a run is under way. Not the name of a kind.
+/// A row that says whether a run is under way. Not the name of a kind. Behind `open` stand digests of the objects that
+/// were not as they should be when it began, one in each line: what else changed is the work of the run, also if it was
+/// cut off.
 const ObjectName run_mark{"run", ""};
 constexpr std::string_view open = "open";
 constexpr std::string_view complete = "complete";
@@ -76,6 +81,44 @@ UNION ALL
 SELECT 'trigger', g.trigger_name,
     concat(g.event_object_table, g.action_timing, g.event_manipulation, g.action_statement)
 FROM information_schema.triggers g WHERE g.trigger_schema = $1)";
+
+struct RunMark {
+    bool is_open = false;
+    std::set<std::string> drifted{};
+};
+
+/// Short, because a TEXT of MySQL has room for 64 KiB.
+std::string digest_of(const ObjectName& object) {
+    return checksum_of(object.first + '\n' + object.second).substr(0, 16);
+}
+
+RunMark mark_of(const Objects& kept) {
+    RunMark mark;
+    const auto row = kept.find(run_mark);
+    if (row == kept.end() || !row->second.starts_with(open)) return mark;
+    mark.is_open = true;
+    std::istringstream lines(row->second.substr(open.size()));
+    for (std::string line; std::getline(lines, line);)
+        if (!line.empty()) mark.drifted.insert(line);
+    return mark;
+}
+
+std::string text_of(const RunMark& mark) {
+    std::string text(mark.is_open ? open : complete);
+    for (const std::string& digest : mark.drifted) text += '\n' + digest;
+    return text;
+}
+
+/// What is not as it was kept.
+Objects drifted(const Objects& kept, const Objects& now) {
+    Objects found;
+    for (const auto& [object, fingerprint] : kept) {
+        if (object == run_mark || fingerprint == strange) continue;
+        const auto is = now.find(object);
+        if (is == now.end() || is->second != fingerprint) found[object] = fingerprint;
+    }
+    return found;
+}
 
 std::string_view text_of(SqlDialect dialect) {
     switch (dialect) {
@@ -144,12 +187,21 @@ Result<ObjectsBefore> begin_objects(Runner& runner) {
     if (!objects) return std::unexpected(objects.error());
     const auto kept = kept_in(runner.session(), runner.table(), deadline);
     if (!kept) return std::unexpected(kept.error());
-    const auto mark = kept->find(run_mark);
-    const bool was_cut_off = mark != kept->end() && mark->second == open;
-    std::vector<sql::Command> commands{put(runner.table(), run_mark, open)};
+    RunMark mark = mark_of(*kept);
+    const bool was_cut_off = std::exchange(mark.is_open, true);
+    std::vector<sql::Command> commands;
+    for (const auto& [object, fingerprint] : drifted(*kept, *objects)) {
+        const auto now = objects->find(object);
+        if (!was_cut_off)
+            mark.drifted.insert(digest_of(object));
+        else if (!mark.drifted.contains(digest_of(object)))
+            commands.push_back(now == objects->end() ? remove(runner.table(), object)
+                                                     : put(runner.table(), object, now->second));
+    }
     for (const auto& [object, fingerprint] : *objects)
         if (!kept->contains(object))
             commands.push_back(put(runner.table(), object, was_cut_off ? fingerprint : strange));
+    commands.push_back(put(runner.table(), run_mark, text_of(mark)));
     if (auto written = runner.write(commands); !written) return std::unexpected(written.error());
     return ObjectsBefore{*std::move(objects)};
 }
@@ -174,12 +226,11 @@ Result<std::vector<Drift>> find_drift(sql::Session& session, const LedgerTable& 
     if (!kept) return std::unexpected(kept.error());
     const auto now = objects_of(session, table, deadline);
     if (!now) return std::unexpected(now.error());
+    const RunMark mark = mark_of(*kept);
     std::vector<Drift> found;
-    for (const auto& [object, fingerprint] : *kept) {
-        if (object == run_mark || fingerprint == strange) continue;
-        const auto is = now->find(object);
-        if (is == now->end()) found.push_back({Drift::Kind::missing, object});
-        if (is != now->end() && is->second != fingerprint) found.push_back({Drift::Kind::changed, object});
+    for (const auto& [object, fingerprint] : drifted(*kept, *now)) {
+        if (mark.is_open && !mark.drifted.contains(digest_of(object))) continue;
+        found.push_back({now->contains(object) ? Drift::Kind::changed : Drift::Kind::missing, object});
     }
     for (const auto& [object, fingerprint] : *now) {
         const auto known = kept->find(object);

@@ -21,7 +21,7 @@ using Objects = std::map<ObjectName, std::string>;
 struct ObjectsBefore {
     Objects objects{};
 };
-/// Objects that nobody knows were made by others, unless the last run was cut off.
+/// Objects that nobody knows were made by others, unless the last run was cut off. What that one changed is taken over.
 [[nodiscard]] Result<ObjectsBefore> begin_objects(Runner& runner);
 /// Takes over what changed since then.
 [[nodiscard]] Result<void> keep_objects(Runner& runner, const ObjectsBefore& before);
@@ -31,7 +31,8 @@ struct Drift {
     Kind kind;
     ObjectName object;
 };
-/// What is not as the last run left it; and what no migration made, which is no error.
+/// What is not as the last run left it; and what no migration made, which is no error. After a run that was cut off,
+/// what changed since it began counts as its work.
 [[nodiscard]] Result<std::vector<Drift>> find_drift(sql::Session& session, const LedgerTable& table, Deadline deadline);
 
 }  // namespace holdfast::guards::migrate
