@@ -171,7 +171,9 @@ TEST_P(MigrateCrash, AReaderInTheWayIsNamedAndStopsNobodyElse) {
     const auto reader = place_.connect();
     for (const char* text : {"START TRANSACTION", "SELECT COUNT(*) FROM log"})
         ASSERT_TRUE(reader->run({.text = text, .values = {}}, Deadline::never()));
-    file("0002_alter.sql", "ALTER TABLE log ADD m INT;");
+    // The check names its column by schema and table.
+    const std::string column = is(SqlDialect::postgres) ? ask("SELECT current_schema()") + ".log.n" : "n";
+    file("0002_alter.sql", "ALTER TABLE log ADD m INT, ADD CHECK (" + column + " > 0);");
     Running blocked = start_up();
     ASSERT_TRUE(eventually([&] { return blocked.err().find("in the way") != std::string::npos; })) << blocked.err();
     EXPECT_THAT(blocked.err(), HasSubstr(is(SqlDialect::postgres) ? "process " : "connection "));

@@ -26,15 +26,22 @@ SELECT CONCAT('connection ', p.id, ' of user ', p.user, ' at ', p.host, ', in a 
 FROM information_schema.innodb_trx AS t JOIN information_schema.processlist AS p ON p.id = t.trx_mysql_thread_id
 WHERE p.id <> CONNECTION_ID() LIMIT 5)";
 
-/// What could be the name of a table in it, one on each line.
+/// What could be the name of a table in it, one on each line. Of `schema.table.column` the pairs: a name with three
+/// parts is an error to PostgreSQL.
 std::string names_in(std::string_view statement) {
     const Tokens tokens(statement, SqlDialect::postgres);
+    const auto is_name = [&](std::size_t at) {
+        return at < tokens.size() && (tokens[at].kind == Token::Kind::word || tokens[at].kind == Token::Kind::name) &&
+               tokens[at].text.find('\n') == std::string_view::npos;
+    };
     std::string names;
-    for (std::size_t at = 0; at < tokens.size();) {
-        const std::size_t before = at;
-        const std::string name = tokens.name_at(at);
-        if (!name.empty() && name.find('\n') == std::string::npos && name.back() != '.') names += name + '\n';
-        if (at == before) ++at;
+    for (std::size_t at = 0; at < tokens.size(); ++at) {
+        if (!is_name(at)) continue;
+        const bool goes_on = at + 1 < tokens.size() && tokens[at + 1].is('.');
+        if (goes_on && is_name(at + 2))
+            names += fmt::format("{}.{}\n", tokens[at].text, tokens[at + 2].text);
+        else if (!goes_on && (at == 0 || !tokens[at - 1].is('.')))
+            names += fmt::format("{}\n", tokens[at].text);
     }
     return names;
 }
