@@ -2,6 +2,7 @@
 
 #include "holdfast/lease.hpp"
 #include "values/hex.hpp"
+#include "values/sha256.hpp"
 
 #include <fmt/format.h>
 
@@ -204,8 +205,15 @@ std::string lock_name_of(std::string_view identity, std::string_view schema) {
     std::string name = fmt::format("migrate/{}", identity);
     if (schema.empty()) return name;
     name += '/';
+    const std::size_t begin = name.size();
+    const bool is_step = schema == "." || schema == "..";
     for (const char letter : schema)
-        name += is_plain(letter) ? std::string(1, letter) : fmt::format("%{:02x}", static_cast<unsigned char>(letter));
+        name += is_plain(letter) && !is_step ? std::string(1, letter)
+                                             : fmt::format("%{:02x}", static_cast<unsigned char>(letter));
+    // A database of MySQL may have a name of 64 letters, each of three bytes.
+    if (name.size() > LockName::max_bytes)
+        name.replace(begin, std::string::npos,
+                     "%" + to_hex(sha256({reinterpret_cast<const std::uint8_t*>(schema.data()), schema.size()})));
     return name;
 }
 

@@ -49,7 +49,7 @@ private:
     std::string prefix_;
 };
 
-/// The name of the lock of all migrations of that database and schema.
+/// The name of the lock of all migrations of that database and schema, whatever the schema is called.
 [[nodiscard]] std::string lock_name_of(std::string_view identity, std::string_view schema);
 
 }  // namespace holdfast::guards::migrate
