@@ -3,6 +3,7 @@
 // which finds them, and one of the lease, which tells ours from those of earlier holders.
 
 #include "guards/sql/fence.hpp"
+#include "guards/sql/postgres_text.hpp"
 
 #include <fmt/format.h>
 
@@ -14,12 +15,6 @@ using std::chrono::milliseconds;
 constexpr auto not_ours = "42501";  ///< SQLSTATE: no right to end that session.
 
 std::string quoted_name(std::string_view name) { return sql::quoted_name(name, SqlDialect::postgres); }
-
-std::string literal(std::string_view text) {
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
-    return out + "'";
-}
 
 /// The two numbers of the advisory lock, of SQL expressions for the name, the token and the lock_id.
 std::string keys(std::string_view schema, std::string_view name, std::string_view token, std::string_view lock_id) {
@@ -45,9 +40,7 @@ std::string table(std::string_view quoted_schema) {
 
 /// It runs with the rights of its owner, so that a user of it needs none on the table; hence the fixed search_path.
 std::string assert_function(std::string_view schema) {
-    return fmt::format(
-        "CREATE OR REPLACE FUNCTION {0}.holdfast_assert(name text, token bigint, lock_id uuid) RETURNS void\n"
-        "LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$\n"
+    const std::string body = fmt::format(
         "BEGIN\n"
         "    -- By this the next holder finds a session that stays in its transaction.\n"
         "    PERFORM pg_catalog.pg_advisory_xact_lock_shared({1});\n"
@@ -58,8 +51,12 @@ std::string assert_function(std::string_view schema) {
         "            USING ERRCODE = 'HF080', HINT = 'A newer holder was here, or nobody sealed: holdfast fence "
         "status';\n"
         "    END IF;\n"
-        "END $holdfast$",
+        "END",
         quoted_name(schema), keys(schema, "$1", "$2", "$3"));
+    return fmt::format(
+        "CREATE OR REPLACE FUNCTION {}.holdfast_assert(name text, token bigint, lock_id uuid) RETURNS void\n"
+        "LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS {}",
+        quoted_name(schema), dollar_quoted(body));
 }
 
 Texts texts_of(const std::string& schema) {

@@ -1,5 +1,7 @@
 #include "guards/sql/protect.hpp"
 
+#include "guards/sql/postgres_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,15 +62,8 @@ std::string function_of(const std::string& schema) {
     body.replace(body.find(placeholder), placeholder.size(), schema);
     return fmt::format(
         "CREATE OR REPLACE FUNCTION {}.holdfast_protect() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET "
-        "search_path = pg_catalog, pg_temp AS $holdfast$\n{}\n$holdfast$",
-        schema, body);
-}
-
-/// A trigger's argument is a literal and no parameter.
-std::string literal(std::string_view text) {
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
-    return out + "'";
+        "search_path = pg_catalog, pg_temp AS {}",
+        schema, dollar_quoted(body));
 }
 
 Result<void> run_in_transaction(sql::Session& session, const std::vector<std::string>& statements,
@@ -102,7 +97,7 @@ Result<void> protect(sql::Session& session, Fence& fence, std::string_view table
         statements.push_back(fmt::format(
             "CREATE TRIGGER {} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {} FOR EACH STATEMENT EXECUTE FUNCTION "
             "{}.holdfast_protect({})",
-            trigger, member.name, fence.quoted_schema(), literal(lock.text())));
+            trigger, member.name, fence.quoted_schema(), literal(lock.text())));  // An argument is no parameter.
         // Also in sessions that replay a replica's changes, where ordinary triggers do not fire.
         statements.push_back(fmt::format("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", member.name, trigger));
     }

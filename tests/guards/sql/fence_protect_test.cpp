@@ -4,6 +4,7 @@
 #include "support/postgres_by_hand.hpp"
 #include "support/servers/kinds.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -111,6 +112,50 @@ TEST_F(FenceProtect, CoversTruncateAndPartitionsAndReplicationSessions) {
     EXPECT_THAT(fence({"status"}).out, HasSubstr("later belongs to a protected table and is not protected"));
     ASSERT_EQ(protect("accounts").status, 0);
     EXPECT_THAT(fence({"status"}).out, testing::Not(HasSubstr("is not protected")));
+}
+
+// Whatever way leads to the rows.
+TEST_F(FenceProtect, CoversWaysThatDoNotNameTheTable) {
+    by_hand("CREATE TABLE " + schema_ + ".parents (id BIGINT PRIMARY KEY)");
+    by_hand("INSERT INTO " + schema_ + ".parents VALUES (0), (1)");
+    by_hand("ALTER TABLE " + table_ + " ADD UNIQUE (v), ADD FOREIGN KEY (v) REFERENCES " + schema_ +
+            ".parents ON DELETE CASCADE ON UPDATE CASCADE");
+    by_hand("CREATE VIEW " + schema_ + ".seen AS SELECT v FROM " + table_);
+    ASSERT_EQ(protect("accounts").status, 0);
+    for (const std::string& sql :
+         {"DELETE FROM " + schema_ + ".parents", "UPDATE " + schema_ + ".parents SET id = id + 7",
+          "TRUNCATE " + schema_ + ".parents CASCADE", "UPDATE " + schema_ + ".seen SET v = 1",
+          "INSERT INTO " + table_ + " VALUES (0) ON CONFLICT (v) DO UPDATE SET v = 1",
+          "MERGE INTO " + table_ +
+              " AS a USING (VALUES (1)) AS s (v) ON a.v = s.v WHEN NOT MATCHED THEN INSERT VALUES (1)",
+          "WITH gone AS (DELETE FROM " + table_ + " RETURNING v) SELECT v FROM gone",
+          "DO $$ BEGIN UPDATE " + table_ + " SET v = 1; END $$", "COPY " + table_ + " FROM PROGRAM 'echo 1'"})
+        EXPECT_THAT(box_.run_program(psql(sql)).err, HasSubstr("E_FENCING_MISMATCH")) << sql;
+    EXPECT_EQ(by_hand("SELECT string_agg(v::text, ' ') FROM " + table_), "0");
+    EXPECT_EQ(box_.run(under("accounts", psql("DELETE FROM " + schema_ + ".parents WHERE id = 0"))).status, 0);
+    EXPECT_EQ(by_hand("SELECT COUNT(*) FROM " + table_), "0") << "under the lock the row goes with its parent";
+}
+
+// Of the schema with the fence, whose name is in the body of its functions, and of the table.
+TEST_F(FenceProtect, NamesThatNeedQuotesAreNamesLikeOthers) {
+    const std::string odd = R"("q'""$holdfast$ %I {})" + schema_ + '"';
+    by_hand("CREATE SCHEMA " + odd);
+    table_ = odd + R"(."t'; -- ""$$")";
+    by_hand("CREATE TABLE " + table_ + " (v BIGINT)");
+    std::string encoded;
+    for (const char letter : "-csearch_path=" + odd)
+        encoded += (letter == ' ' ? "%5c" : "") + fmt::format("%{:02x}", static_cast<unsigned char>(letter));
+    const std::string store = postgres_url(port_, "schema=" + schema_ + "&options=" + encoded);
+    const auto run = [&](const Args& args) { return box_.run(args, {{"HOLDFAST_STORE", store}}); };
+    const Ended made = run({"fence", "protect", "--table", table_, "--lock", "accounts"});
+    ASSERT_EQ(made.status, 0) << made.err;
+    const Args write = psql("INSERT INTO " + table_ + " VALUES (1)");
+    EXPECT_THAT(box_.run_program(write).err, HasSubstr("E_FENCING_MISMATCH"));
+    Args under{"run", "accounts", "--"};
+    under.insert(under.end(), write.begin(), write.end());
+    const Ended with = run(under);
+    EXPECT_EQ(with.status, 0) << with.err;
+    by_hand("DROP SCHEMA " + odd + " CASCADE");
 }
 
 TEST_F(FenceProtect, StatusTellsAndUnprotectTakesItAway) {
