@@ -122,6 +122,12 @@ TEST(SqliteSplitter, TriggersAreOneStatement) {
     EXPECT_THAT(texts_of(trigger, Dialect::sqlite), ElementsAre(trigger));
 }
 
+TEST(SqliteSplitter, ATriggerWithoutItsEndIsRefused) {
+    for (const char* script :
+         {"CREATE TRIGGER t AFTER INSERT ON a", "CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1;"})
+        EXPECT_FALSE(split(script, Dialect::sqlite)) << script;
+}
+
 TEST(SqliteSplitter, BeginAndEndMayBeNames) {
     constexpr auto trigger =
         "CREATE TEMP TRIGGER \"begin\" AFTER UPDATE ON a BEGIN UPDATE b SET begin = new.end; SELECT end "
@@ -140,7 +146,7 @@ TEST(SqliteSplitter, NamesInBracketsAndBackquotes) {
 TEST(SqliteSplitter, AgreesWithSqliteOnEachPiece) {
     constexpr auto script =
         "CREATE TABLE a(x);CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; SELECT CASE 1 WHEN 2 THEN 3 "
-        "END; END;EXPLAIN CREATE TRIGGER u AFTER INSERT ON a BEGIN SELECT ';END;'; END;CREATE "
+        "END; END;EXPLAIN QUERY PLAN CREATE TRIGGER u AFTER INSERT ON a BEGIN SELECT ';END;'; END;CREATE "
         "TEMPORARY TRIGGER v BEFORE DELETE ON a WHEN old.x = 'BEGIN' BEGIN DELETE FROM a; /*;END;*/ END;"
         "INSERT INTO a VALUES(';');";
     std::string rest = script;

@@ -55,27 +55,40 @@ void Body::follow(const Token& token, const Lexer& behind) {
 
 void Body::find_kind(const Token& token, const Lexer& behind) {
     ++words_;
+    if (behind.dialect() == Dialect::sqlite) return find_trigger(token);
     const bool mysql = behind.dialect() == Dialect::mysql;
     if (words_ == 1) {
         if (mysql && token.is("BEGIN") && behind.peek().is("NOT")) {
             kind_ = Kind::compound;
             depth_ = 1;
-        } else if (behind.dialect() == Dialect::sqlite && token.is("EXPLAIN")) {
-            words_ = 0;
         } else if (!token.is("CREATE")) {
             kind_ = Kind::plain;
         }
         return;
     }
-    if (token.is_any({"FUNCTION", "PROCEDURE"}) && !mysql)
-        kind_ = behind.dialect() == Dialect::postgres ? Kind::routine : Kind::plain;
-    else if (token.is("TRIGGER") && behind.dialect() == Dialect::sqlite)
-        kind_ = Kind::trigger_of_sqlite;
+    if (!mysql && token.is_any({"FUNCTION", "PROCEDURE"}))
+        kind_ = Kind::routine;
     else if (mysql && token.is_any({"FUNCTION", "PROCEDURE", "TRIGGER", "EVENT"}))
         kind_ = Kind::compound;
     else if (token.is_any({"TABLE", "INDEX", "VIEW", "UNIQUE", "DATABASE", "SCHEMA", "USER", "ROLE", "SEQUENCE"}) ||
              words_ > 16)  // CREATE OR REPLACE DEFINER = `name`@`host` AGGREGATE, and room to spare.
         kind_ = Kind::plain;
+}
+
+/// As sqlite3_complete() has it: CREATE, TEMP or not, TRIGGER; and before that EXPLAIN with its own words.
+void Body::find_trigger(const Token& token) {
+    const bool is_temporary = token.is_any({"TEMP", "TEMPORARY"});
+    if (words_ == 1 && !token.is("CREATE")) {
+        const bool goes_on = is_explained_ && !is_temporary && !token.is_any({"EXPLAIN", "TRIGGER", "END"});
+        if (!goes_on && (is_explained_ || !token.is("EXPLAIN"))) kind_ = Kind::plain;
+        is_explained_ = true;
+        words_ = 0;
+    } else if (token.is("TRIGGER")) {
+        kind_ = Kind::trigger_of_sqlite;
+        depth_ = 1;
+    } else if (words_ > 1 && !is_temporary) {
+        kind_ = Kind::plain;
+    }
 }
 
 void Body::follow_atomic(const Token& token, const Lexer& behind) {

@@ -21,6 +21,7 @@ private:
     enum class Kind { unknown, plain, routine, trigger_of_sqlite, compound };
 
     void find_kind(const Token& token, const Lexer& behind);
+    void find_trigger(const Token& token);
     void follow_atomic(const Token& token, const Lexer& behind);
     void follow_trigger(const Token& token);
     void follow_compound(const Token& token, const Lexer& behind);
@@ -30,6 +31,7 @@ private:
     int words_ = 0;
     int depth_ = 0;
     int parentheses_ = 0;
+    bool is_explained_ = false;  ///< The first word is EXPLAIN.
     Token before_{};
     bool skip_ = false;          ///< The next word belongs to an END.
     bool ends_trigger_ = false;  ///< The last word is an END at the beginning of a statement.
