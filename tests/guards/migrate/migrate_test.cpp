@@ -235,6 +235,26 @@ TEST_P(MigrateTest, WhoeverComesSecondIsToldWhoMigrates) {
     EXPECT_THAT(ask("SELECT COUNT(*) FROM users"), HasSubstr("error"));
 }
 
+TEST_P(MigrateTest, EveryCommandThatChangesTheDatabaseWantsTheLock) {
+    two_files();
+    file("0002_name.down.sql", "DROP TABLE log;");
+    ASSERT_EQ(up().status, 0);
+    const Ended held =
+        box_.run({"acquire", "m/all", "-s", lock_store(), "--ttl", "1m", "--holder", "somebody", "--json"});
+    ASSERT_EQ(held.status, 0) << held.err;
+    file("0001_users.sql", "CREATE TABLE edited (n INT);");
+    file("0003_c.sql", "CREATE TABLE c (n INT);");
+    for (const Args& verb : {Args{"down"}, Args{"repair"}, Args{"baseline", "3"}}) {
+        Args args{"migrate"};
+        args.insert(args.end(), verb.begin(), verb.end());
+        args.insert(args.end(), {"--yes", "--lock", "m/all", "--json"});
+        const Ended refused = box_.run(args, environment());
+        EXPECT_EQ(refused.code(), "E_LOCK_CONFLICT") << verb.front() << refused.out;
+    }
+    EXPECT_EQ(ask("SELECT COUNT(*) FROM log"), "0");
+    EXPECT_EQ(up({"--json"}).code(), "E_MIGRATION_CHECKSUM");
+}
+
 TEST_P(MigrateTest, InsideOfARunThatHoldsTheLockItJoins) {
     two_files();
     const Ended joined = box_.run({"run", "m/joined", "-s", lock_store(), "--ttl", "1m", "--", box_.program, "migrate",

@@ -156,6 +156,20 @@ TEST_P(FenceTest, LocksHaveFencesOfTheirOwn) {
     EXPECT_THAT(add_row(two), Granted());
 }
 
+// Advisory locks of PostgreSQL are for all schemas of a database, those of MySQL for all databases of a server.
+TEST_P(FenceTest, TheSameNameInAnotherDatabaseIsAnotherFence) {
+    const ProtectedPlace elsewhere(GetParam());
+    elsewhere.connect()->run({.text = "CREATE TABLE t (v INTEGER)", .values = {}}, Deadline::never()).value();
+    auto here = sealed(claim_with(5));
+    auto there = must(FencedDatabase::seal(elsewhere.url(), claim_with(3), {}));
+    must(there.begin());
+    ASSERT_THAT(there.run("INSERT INTO t VALUES (1)"), Granted());
+    EXPECT_THAT(add_row(here), Granted());
+    auto newest = sealed(claim_with(6));
+    EXPECT_THAT(there.commit(), Granted()) << "the next holder here ended a session there";
+    EXPECT_THAT(add_row(newest), Granted());
+}
+
 TEST_P(FenceTest, FirstUsesAtOnceAllSucceed) {
     std::vector<std::jthread> threads;
     std::latch ready(6);
