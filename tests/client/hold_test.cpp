@@ -5,12 +5,14 @@
 
 #include "client/event_log.hpp"
 #include "client/faulty_store.hpp"
+#include "client/watching.hpp"
 #include "holdfast/open.hpp"
 #include "support/matchers.hpp"
 #include "support/requests.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <latch>
@@ -53,10 +55,6 @@ TEST_F(HoldTest, IsRenewedLongerThanItsTtl) {
     EXPECT_GT(held.deadline(), first_deadline);
     EXPECT_THAT(held.release(), Granted());
     EXPECT_EQ(look(name_).state, LockState::free);
-}
-
-std::ptrdiff_t threads_of_this_process() {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
 TEST_F(HoldTest, HasTheClockOfItsStoreIfItIsGivenNone) {
@@ -186,7 +184,13 @@ TEST_F(HoldTest, SaysNothingToTheStandardErrorOfTheProgram) {
 }
 
 TEST_F(HoldTest, TakesTextForAName) {
-    EXPECT_EQ(must(hold(store_, "deploy/web", short_lease(60s))).name(), name_);
+    {
+        auto options = short_lease(60s);
+        options.holder = {"carol", ""};
+        const auto held = must(hold(store_, "deploy/web", options));
+        EXPECT_EQ(held.name(), name_);
+        EXPECT_EQ(look(name_).lease->holder.text, "carol") << "the options count, too";
+    }
     EXPECT_EQ(must(with_lock(store_, "deploy/web", short_lease(60s), [](Hold& held) { return held.name(); })), name_);
     EXPECT_THAT(hold(store_, "", short_lease(60s)), RefusedWith(Errc::name_invalid));
 }
@@ -208,10 +212,10 @@ TEST_F(HoldTest, AGroupIsLostAsSoonAsOneOfItIs) {
     auto group = must(hold_all({{&store_, lock("a"), short_lease(60s)}, {&store_, lock("b"), short_lease(60s)}}));
     const auto moved = std::move(group);
     EXPECT_FALSE(moved.lost().stop_requested());
-    std::latch told(1);
-    const std::stop_callback tell(moved.lost(), [&] { told.count_down(); });
+    std::atomic<bool> told = false;
+    const std::stop_callback tell(moved.lost(), [&] { told = true; });
     must(inner_->apply_one(Break{lock("b"), moved.find(lock("b"))->credentials().lock_id, "operator", ""}, soon()));
-    told.wait();
+    EXPECT_TRUE(becomes_true([&] { return told.load(); }));
     EXPECT_TRUE(moved.loss());
 }
 
