@@ -81,6 +81,25 @@ test("a button is there only where the session's role allows what it does", asyn
     await view.close();
 });
 
+test("a page that is looked at again shows in whose name it acts by now", async () => {
+    const view = await TestPage.open(browser, `${daemon.url}/#/lock/shared%2Flock`);
+    const { page } = view;
+    await signIn(page, admin);
+    await page.getByRole("button", { name: "Break…" }).waitFor();
+    // As another tab of this browser would.
+    const status = await page.evaluate(async (token) => {
+        const headers = { "Content-Type": "application/json", "Holdfast-Csrf": "1" };
+        const body = JSON.stringify({ token });
+        return (await fetch("/v1/session", { method: "POST", headers, body })).status;
+    }, viewer);
+    assert.equal(status, 200);
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await page.locator(".user").getByText("paul").waitFor();
+    await page.getByText("Whole chain intact").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Break…" }).count(), 0);
+    await view.close();
+});
+
 test("a token that is revoked ends the session of a page that is open", async () => {
     const token = await tokenOf("guest", "viewer");
     const view = await TestPage.open(browser, daemon.url);

@@ -88,7 +88,20 @@ class Console {
         window.addEventListener("hashchange", () => this.open());
         window.addEventListener("keydown", (event) => this.key(event));
         window.setInterval(() => this.paintSoon(), 1000);
+        document.addEventListener("visibilitychange", () => void this.checkSession());
         void this.begin();
+    }
+
+    /** Somebody else may have signed in in another tab: what is done here would be done in that one's name. */
+    private async checkSession(): Promise<void> {
+        if (document.hidden || this.nav.hidden) return;
+        const known = this.session;
+        try {
+            const now = await daemon.get<Session>("/v1/session");
+            if (this.session === known && JSON.stringify(now) !== JSON.stringify(known)) void this.begin();
+        } catch {
+            // The list of locks is read as well, and tells what is wrong.
+        }
     }
 
     private async begin(): Promise<void> {
