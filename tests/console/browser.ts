@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import assert from "node:assert/strict";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Locator, type Page } from "playwright-core";
 
 export const patience = 60_000;
 
@@ -26,6 +26,9 @@ export async function openBrowser(flags: string[] = [], without: string[] = []):
         ],
     });
 }
+
+export const rowOf = (page: Page, name: string): Locator => page.getByRole("row").filter({ hasText: name });
+export const lockHash = (name: string): string => `#/lock/${encodeURIComponent(name)}`;
 
 export interface PageOptions {
     dark?: boolean;
@@ -60,6 +63,13 @@ export class TestPage {
         });
         const opened = await TestPage.in(context);
         await opened.page.goto(address);
+        return opened;
+    }
+
+    /** A page of a daemon's console that follows what happens. */
+    static async ofConsole(browser: Browser, url: string, hash: string, options: PageOptions = {}): Promise<TestPage> {
+        const opened = await TestPage.open(browser, `${url}/${hash}`, options);
+        await opened.page.locator(".link[data-state=live]").waitFor();
         return opened;
     }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
-import { openBrowser, TestPage, type PageOptions } from "./browser";
+import type { Browser } from "playwright-core";
+import { lockHash, openBrowser, rowOf, TestPage, type PageOptions } from "./browser";
 import { Daemon } from "./daemon";
 
 const daemon = new Daemon();
@@ -16,14 +16,8 @@ after(async () => {
     await daemon.remove();
 });
 
-async function opened(hash: string, options: PageOptions = {}): Promise<TestPage> {
-    const page = await TestPage.open(browser, `${daemon.url}/${hash}`, options);
-    await page.page.locator(".link[data-state=live]").waitFor();
-    return page;
-}
-
-const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
-const lockHash = (name: string): string => `#/lock/${encodeURIComponent(name)}`;
+const opened = (hash: string, options: PageOptions = {}): Promise<TestPage> =>
+    TestPage.ofConsole(browser, daemon.url, hash, options);
 
 test("a lock comes, is taken over in sight and goes without the page being loaded again", async () => {
     const view = await opened("");
@@ -239,69 +233,6 @@ test("a log that was changed in the store is said to be broken", async () => {
     await view.close();
 });
 
-test("names and reasons made of markup, escapes and other directions do no harm", async () => {
-    const evil = "<img src=x onerror=alert(1)><script>alert(2)</script>";
-    const name = `evil/${evil.replace(/[\s/]/g, "_")}`;
-    await daemon.post("/v1/acquire", {
-        name,
-        ttl_ms: 600_000,
-        holder: evil,
-        user: `\u202e${evil}`,
-        operation: `\u2066${evil}`,
-        reason: `שלום ${evil}`,
-        meta: { [`\u202e${evil}`]: `\u200f${evil}` },
-    });
-    await daemon.command(
-        "override",
-        "request",
-        name,
-        "--holder",
-        `${evil}\u200f`,
-        "--reason",
-        `${evil}\u202e`,
-        "--wait",
-        "0",
-    );
-    for (const hash of ["", lockHash(name), "#/requests"]) {
-        const view = await opened(hash);
-        const { page } = view;
-        await page.getByText("<img src=x").first().waitFor();
-        assert.equal(await page.locator("main img, main script, main .untrusted *:not(.escape)").count(), 0);
-        assert.doesNotMatch(await page.locator("main").innerText(), /[\u2066\u202e\u200f]/);
-        if (hash !== "#/requests") await page.getByText("\\u202e").first().waitFor();
-        await view.close();
-    }
-    const view = await opened(lockHash(name));
-    await view.page.getByRole("button", { name: "Break…" }).click();
-    await view.page.getByRole("dialog").getByText("<img src=x").first().waitFor();
-    await view.page.getByRole("button", { name: "Break the lock" }).click();
-    await view.page.getByText("Nobody holds this lock.").waitFor();
-    await view.close();
-});
-
-test("names and reasons as long as they may be leave a page as wide as it is", async () => {
-    const name = `long/${"W".repeat(250)}`;
-    await daemon.post("/v1/acquire", {
-        name,
-        ttl_ms: 600_000,
-        holder: "W".repeat(255),
-        user: "\u202eW".repeat(60),
-        operation: "W".repeat(255),
-        reason: "語".repeat(340),
-    });
-    const question = ["--holder", "V".repeat(255), "--reason", "V".repeat(1_000), "--wait", "0"];
-    await daemon.command("override", "request", name, ...question);
-    for (const hash of ["", lockHash(name), "#/requests"])
-        for (const phone of [false, true]) {
-            const view = await opened(hash, { phone });
-            await view.page.getByText("WWWW").first().waitFor();
-            const isWider = await view.page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
-            assert.equal(isWider, false, `${hash} ${phone ? "on a telephone" : ""}`);
-            await view.close();
-        }
-    await daemon.command("unlock", name, "--yes");
-});
-
 test("a browser that keeps nothing shows the console, and remembers its user for the page", async () => {
     await daemon.acquire("kept/nowhere", "--user", "anna");
     const view = await TestPage.open(browser, "about:blank");
@@ -397,70 +328,5 @@ test("the store's page has grade, reasons and what an examination finds", async 
     await page.getByRole("button", { name: "Examine" }).click();
     await page.getByRole("button", { name: "Examine again" }).waitFor();
     assert.ok((await page.locator(".checks li").count()) > 0);
-    await view.close();
-});
-
-test("2,000 locks and 50 events a second", async (context) => {
-    const names = Array.from({ length: 2000 }, (_, i) => `load/group-${i % 40}/job-${String(i).padStart(4, "0")}`);
-    const leases: Array<{ name: string; lease: string }> = [];
-    for (let i = 0; i < names.length; i += 250) {
-        const requests = names
-            .slice(i, i + 250)
-            .map((name) => ({ op: "acquire", name, ttl_ms: 3_600_000, holder: "load" }));
-        const { replies } = await daemon.post<{ replies: Array<{ name: string; lease: string }> }>("/v1/batch", {
-            requests,
-        });
-        leases.push(...replies);
-    }
-    const view = await opened("#/?prefix=load/");
-    const { page } = view;
-    await page.locator("table[aria-rowcount='2001']").waitFor();
-    const seconds = 4;
-    const debugging = await page.context().newCDPSession(page);
-    await debugging.send("Performance.enable");
-    /** For how long the page has been at work since it was opened. */
-    const busySeconds = async (): Promise<number> =>
-        (await debugging.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0;
-    const busyBefore = await busySeconds();
-    const frames = page.evaluate(
-        (span) =>
-            new Promise<number[]>((resolve) => {
-                const times: number[] = [];
-                let last = performance.now();
-                const end = last + span;
-                const next = (now: number): void => {
-                    times.push(now - last);
-                    last = now;
-                    window.scrollBy(0, now % 2000 < 1000 ? 40 : -40);
-                    if (now < end) requestAnimationFrame(next);
-                    else resolve(times);
-                };
-                requestAnimationFrame(next);
-            }),
-        seconds * 1000,
-    );
-    for (let i = 0; i < seconds * 10; ++i) {
-        const requests = leases
-            .slice(5 * i, 5 * i + 5)
-            .map(({ name, lease }) => ({ op: "renew", name, lease, ttl_ms: 7_200_000 }));
-        const pause = new Promise((resolve) => setTimeout(resolve, 100));
-        await daemon.post("/v1/batch", { requests });
-        await pause;
-    }
-    const times = (await frames).sort((a, b) => a - b);
-    const at = (part: number): string => (times[Math.floor(part * (times.length - 1))] ?? 0).toFixed(1);
-    const busy = Math.round((100 * (await busySeconds()) - 100 * busyBefore) / seconds);
-    context.diagnostic(`frame times in ms: p50 ${at(0.5)}, p95 ${at(0.95)}, p99 ${at(0.99)}, longest ${at(1)}`);
-    context.diagnostic(`the page was at work for ${busy} % of the time`);
-    assert.ok((await page.locator("tbody tr").count()) < 100, "only the rows in sight are in the page");
-    await page.getByLabel("Search").fill("job-0000");
-    await rowOf(page, "load/group-0/job-0000")
-        .getByText(/1 h 59 min/)
-        .waitFor();
-    await page.getByLabel("Search").fill("");
-    await page.getByLabel("Select all that are listed").check();
-    await page.getByRole("button", { name: "Break…" }).click();
-    await page.getByRole("button", { name: "Break 2,000 locks" }).click();
-    await page.getByText("No lock fits.").waitFor();
     await view.close();
 });
