@@ -1,4 +1,4 @@
-// Edit sessions against the real daemon, in tabs that a test makes up. What needs a real browser is in browser_test.ts.
+// Edit sessions against the real daemon, in tabs that a test makes up. What needs a real one is in browser_client_test.ts.
 import "../console/web_crypto";
 import assert from "node:assert/strict";
 import { after, afterEach, before, test, type TestContext } from "node:test";
