@@ -24,7 +24,9 @@ public:
     }
     void read(asio::mutable_buffer into, Handler done) override { socket_.async_read_some(into, std::move(done)); }
     void write(std::span<const asio::const_buffer> from, Handler done) override {
-        socket_.async_write_some(from, std::move(done));
+        // Asio copies the sequence and not what it refers to, and looks at it again when the socket has room.
+        from_.assign(from.begin(), from.end());
+        socket_.async_write_some(std::span<const asio::const_buffer>(from_), std::move(done));
     }
     void end_output() override {
         boost::system::error_code ignored;
@@ -34,6 +36,7 @@ public:
 
 private:
     tcp::socket socket_;
+    std::vector<asio::const_buffer> from_{};  ///< What is being written.
 };
 
 class Tls final : public Transport {

@@ -20,6 +20,7 @@ public:
     virtual ~Transport() = default;
     virtual void handshake(Handler done) = 0;
     virtual void read(asio::mutable_buffer into, Handler done) = 0;
+    /// The bytes stay where they are until it is done; the span need not.
     virtual void write(std::span<const asio::const_buffer> from, Handler done) = 0;
     /// The client sees the end of what was written.
     virtual void end_output() = 0;
