@@ -64,12 +64,10 @@ public:
         advance();
     }
 
-    void push(std::initializer_list<Text> texts) override {
-        if (is_broken_) return;
-        for (const Text& text : texts) {
-            unsent_ += text->size();
-            if (!text->empty()) output_.push_back(text);
-        }
+    void push(Text text) override {
+        if (is_broken_ || text->empty()) return;
+        unsent_ += text->size();
+        output_.push_back(std::move(text));
         write_more();
     }
     void completed(int status) override {
@@ -100,6 +98,7 @@ private:
 
     void start_read();
     void write_more();
+    void took(std::size_t bytes);
     void finish();
 
     /// The connection is cut unless it is told otherwise by then.
@@ -168,27 +167,37 @@ void HttpConnection::start_read() {
 
 void HttpConnection::write_more() {
     if (is_writing_ || is_broken_ || output_.empty()) return;
+    std::array<asio::const_buffer, 16> buffers;
+    const auto gather = [&] {
+        const std::size_t count = std::min(buffers.size(), output_.size());
+        for (std::size_t i = 0; i < count; ++i) buffers[i] = asio::buffer(*output_[i]);
+        buffers[0] += taken_;
+        return std::span(buffers).first(count);
+    };
+    // Mostly there is room for all of it, and then nothing has to be waited for.
+    took(transport_->write_now(gather()));
+    if (output_.empty()) return;
     is_writing_ = true;
     allow(may_write_, host_.limits.write_time);
-    std::array<asio::const_buffer, 16> buffers;
-    const std::size_t count = std::min(buffers.size(), output_.size());
-    for (std::size_t i = 0; i < count; ++i) buffers[i] = asio::buffer(*output_[i]);
-    buffers[0] += taken_;
-    transport_->write(std::span(buffers).first(count), [self = shared_from_this()](boost::system::error_code error,
-                                                                                   std::size_t bytes) {
+    transport_->write(gather(), [self = shared_from_this()](boost::system::error_code error, std::size_t bytes) {
         self->is_writing_ = false;
         if (error) return self->abort();
-        self->unsent_ -= bytes;
-        for (self->taken_ += bytes; !self->output_.empty() && self->taken_ >= self->output_.front()->size();) {
-            self->taken_ -= self->output_.front()->size();
-            self->output_.pop_front();
-        }
+        self->took(bytes);
         self->write_more();
         if (!self->output_.empty()) return;
         self->may_write_ = never;
         self->advance();
         if (self->current_) self->current_->tell_drained();
     });
+}
+
+/// The client was sent so many bytes more.
+void HttpConnection::took(std::size_t bytes) {
+    unsent_ -= bytes;
+    for (taken_ += bytes; !output_.empty() && taken_ >= output_.front()->size();) {
+        taken_ -= output_.front()->size();
+        output_.pop_front();
+    }
 }
 
 /// Answers what cannot be understood. The connection ends with it: nobody knows where the next request begins.
@@ -301,7 +310,7 @@ HttpConnection::Step HttpConnection::await_more() {
         return Step::goes_on;
     }
     if (!std::exchange(has_continued_, true))
-        push({std::make_shared<const std::string>("HTTP/1.1 100 Continue\r\n\r\n")});
+        push(std::make_shared<const std::string>("HTTP/1.1 100 Continue\r\n\r\n"));
     start_read();
     return Step::waits;
 }

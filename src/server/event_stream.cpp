@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace holdfast::server {
@@ -32,10 +34,14 @@ EventCursor cursor_of(std::string_view id) {
     return cursor;
 }
 
-std::shared_ptr<const std::string> message(std::string_view kind, const std::optional<EventCursor>& cursor,
-                                           const Value& data) {
+Chunk message(std::string_view kind, const std::optional<EventCursor>& cursor, const Value& data) {
     const std::string id = cursor ? fmt::format("id: {}\n", id_of(*cursor)) : "";
-    return std::make_shared<const std::string>(fmt::format("{}event: {}\ndata: {}\n\n", id, kind, data.written()));
+    return Chunk(fmt::format("{}event: {}\ndata: {}\n\n", id, kind, data.written()));
+}
+
+Chunk gap_message(const LockName& name, std::uint64_t through) {
+    return message("gap", std::nullopt,
+                   Object().set("name", Value::text(name.text())).set("through_seq", Value::number(through)).done());
 }
 
 EventStream::EventStream(EventFeed& feed, Services& services, ExchangePtr exchange, std::optional<EventCursor> since,
@@ -66,9 +72,9 @@ void EventStream::beat() {
         if (self->state_ == State::is_over) return;
         // With an id, so that a client whose events are rare does not resume far back.
         if (self->state_ == State::is_live)
-            self->write(std::make_shared<const std::string>(fmt::format(": alive\nid: {}\n\n", id_of(self->cursor_))));
+            self->write(Chunk(fmt::format(": alive\nid: {}\n\n", id_of(self->cursor_))));
         else
-            self->write(std::make_shared<const std::string>(": alive\n\n"));
+            self->write(Chunk(": alive\n\n"));
         if (self->state_ != State::is_over) self->beat();
     });
 }
@@ -136,14 +142,25 @@ void EventStream::join(std::uint64_t feed_was_at) {
     write(message("ready", cursor_, Object().set("cursor", Value::text(id_of(cursor_))).done()));
 }
 
-void EventStream::take(const FeedPage& page) {
+void EventStream::take(const FeedPage& page, const Chunk& whole) {
     // One that has joined while others were given the page has it already.
     if (state_ != State::is_live || page.number <= taken_) return;
     taken_ = page.number;
-    for (const FeedEvent& event : page.events) send(event);
+    const auto sees = [&](const FeedEvent& each) { return is_visible(each.event.name); };
+    if (!is_past_own_reading_) {
+        for (const FeedEvent& event : page.events) send(event);
+    } else if (std::ranges::all_of(page.events, sees)) {
+        write(whole);
+    } else {
+        for (const FeedEvent& event : page.events | std::views::filter(sees)) {
+            write(event.gap);
+            write(event.text);
+        }
+    }
     cursor_ = page.cursor;
-    // The feed has read everything that this stream read for itself.
-    if (page.is_at_end && page.asked > joined_at_look_) sent_.clear();
+    if (is_past_own_reading_ || !page.is_at_end || page.asked <= joined_at_look_) return;
+    is_past_own_reading_ = true;
+    sent_.clear();
 }
 
 bool EventStream::is_visible(const LockName& name) const {
@@ -153,36 +170,24 @@ bool EventStream::is_visible(const LockName& name) const {
 void EventStream::send(const FeedEvent& each) {
     const AuditEvent& event = each.event;
     if (state_ == State::is_over || !is_visible(event.name)) return;
-    const auto known = sent_.find(event.name);
-    if (known != sent_.end()) {
-        // A store that was emptied or restored gives numbers again, with higher tokens.
-        const bool begins_again = event.seq <= known->second.seq && event.token > known->second.token;
-        if (event.seq <= known->second.seq && !begins_again) return;
-        if (!begins_again && event.seq > known->second.seq + 1) send_gap(each, event.seq - 1);
-    }
+    const auto place = sent_.take(event);
+    if (place == NewestEvents::Place::is_repetition) return;
+    if (place == NewestEvents::Place::follows_gap) write(gap_message(event.name, event.seq - 1));
     if (state_ == State::catches_up && event.kind == EventKind::pruned) {
         const auto through = event.details.find("through");
-        if (through != event.details.end()) send_gap(each, std::stoull(through->second));
+        if (through != event.details.end()) write(gap_message(event.name, std::stoull(through->second)));
     }
-    sent_.insert_or_assign(event.name, Last{event.seq, event.token});
     write(each.text);
 }
 
-/// Events of this lock up to `through` are not kept any more. A client that has handled them misses nothing.
-void EventStream::send_gap(const FeedEvent& each, std::uint64_t through) {
-    write(message(
-        "gap", std::nullopt,
-        Object().set("name", Value::text(each.event.name.text())).set("through_seq", Value::number(through)).done()));
-}
-
-void EventStream::write(const std::shared_ptr<const std::string>& text) {
-    if (state_ == State::is_over) return;
+void EventStream::write(const Chunk& chunk) {
+    if (state_ == State::is_over || chunk.is_empty()) return;
     const bool is_slow = state_ == State::is_live && exchange_->unsent() > services_.options.limits.event_bytes;
     if (is_slow) {
         services_.log.write("slow_reader", {{"peer", Value::text(exchange_->request.peer)}});
         return end();
     }
-    exchange_->write(text);
+    exchange_->write(chunk);
 }
 
 void EventStream::check_rights() {

@@ -4,7 +4,6 @@
 #include "json/value.hpp"
 #include "server/events.hpp"
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +16,9 @@ namespace holdfast::server {
 [[nodiscard]] EventCursor cursor_of(std::string_view id);
 
 /// `id: …`, `event: …`, `data: …`. The id comes with the last message that it speaks of, and not before.
-[[nodiscard]] std::shared_ptr<const std::string> message(std::string_view kind,
-                                                         const std::optional<EventCursor>& cursor,
-                                                         const json::Value& data);
+[[nodiscard]] Chunk message(std::string_view kind, const std::optional<EventCursor>& cursor, const json::Value& data);
+/// Events of this lock up to `through` are not kept any more. A client that has handled them misses nothing.
+[[nodiscard]] Chunk gap_message(const LockName& name, std::uint64_t through);
 
 /// Events with their texts and cursors.
 [[nodiscard]] FeedPage page_of(const std::vector<AuditEvent>& events, const EventCursor& before,
@@ -36,24 +35,19 @@ public:
     void begin();
     /// The feed has begun to read: nothing that happens from now on is missing there.
     void feed_is_ready();
-    void take(const FeedPage& page);
+    void take(const FeedPage& page, const Chunk& whole);
     /// Ends it if its caller would not be let in any more.
     void check_rights();
     void end();
 
 private:
     enum class State { waits_for_feed, catches_up, is_live, is_over };
-    struct Last {
-        std::uint64_t seq = 0;
-        FencingToken token{};
-    };
 
     void read_page();
     void took(Result<FeedPage> page, std::uint64_t feed_was_at, bool is_at_end);
     void join(std::uint64_t feed_was_at);
     void send(const FeedEvent& each);
-    void send_gap(const FeedEvent& each, std::uint64_t through);
-    void write(const std::shared_ptr<const std::string>& text);
+    void write(const Chunk& chunk);
     void beat();
     [[nodiscard]] bool is_visible(const LockName& name) const;
 
@@ -64,8 +58,8 @@ private:
     const std::string prefix_;
     State state_ = State::waits_for_feed;
     std::shared_ptr<client::EventReader> reader_{};  ///< While it catches up.
-    /// The newest event of each lock that was sent, as long as the feed can bring it again.
-    std::map<LockName, Last> sent_{};
+    NewestEvents sent_{};                            ///< As long as the feed can bring them again.
+    bool is_past_own_reading_ = false;               ///< The feed cannot.
     std::uint64_t joined_at_look_ = 0;
     std::uint64_t taken_ = 0;  ///< The number of the newest page of the feed that it has.
     EventCursor cursor_{};     ///< Everything before it was sent, or is not for this client.

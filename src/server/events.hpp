@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,8 +18,23 @@ namespace holdfast::server {
 /// An event as a stream carries it.
 struct FeedEvent {
     AuditEvent event;
-    EventCursor cursor{};                       ///< Where a reader goes on that has handled this one.
-    std::shared_ptr<const std::string> text{};  ///< With its id, for every stream that sends it.
+    Chunk text{};  ///< With its id, for every stream that sends it.
+    Chunk gap{};   ///< To be sent before it, where older events of its lock were pruned before the feed read them.
+};
+
+/// The newest event of each lock that was given out.
+class NewestEvents {
+public:
+    enum class Place { follows, follows_gap, is_repetition };
+    Place take(const AuditEvent& event);
+    void clear() { newest_.clear(); }
+
+private:
+    struct Last {
+        std::uint64_t seq = 0;
+        FencingToken token{};
+    };
+    std::map<LockName, Last> newest_{};
 };
 
 /// What the feed read at one time.
@@ -56,19 +72,41 @@ public:
     void close(const std::shared_ptr<EventStream>& stream);
 
 private:
+    /// What the feed reads with, used by one job at a time.
+    struct Reading {
+        client::EventReader reader{};
+        NewestEvents newest{};  ///< Since the feed was at the end.
+    };
+    struct Look {
+        FeedPage page{};
+        Chunk whole{};  ///< All of its events, for streams that see all of them.
+    };
+    using Streams = std::shared_ptr<const std::vector<std::shared_ptr<EventStream>>>;
+    /// A page on its way to the streams that there were when it was read.
+    struct Delivery {
+        std::shared_ptr<const FeedPage> page{};
+        Chunk whole{};
+        Streams streams{};
+        std::size_t next = 0;  ///< The first stream that has not been given the page.
+    };
+
     void look();
-    void looked(Result<FeedPage> page);
-    /// Gives `page` to the streams of `to` from `first` on, a few at a time: requests are answered in between.
-    void deliver(const std::shared_ptr<const FeedPage>& page, std::vector<std::shared_ptr<EventStream>> to,
-                 std::size_t first);
+    [[nodiscard]] static Result<Look> read(const Services& services, Reading& reading, bool is_first);
+    void looked(Result<Look> look);
+    /// Gives a page to its streams, a few at a time: requests are answered in between.
+    void deliver(Delivery delivery);
+    void delivered(const FeedPage& page);
+    [[nodiscard]] const Streams& all_streams();
     void plan(std::chrono::milliseconds time);
     /// A token that was revoked ends the streams of its owner, before they are sent anything more.
     void check_rights();
 
     Services& services_;
     std::set<std::shared_ptr<EventStream>> streams_{};
-    std::uint64_t rights_seen_ = 0;                  ///< Of what the streams' callers may see.
-    std::shared_ptr<client::EventReader> reader_{};  ///< Used by one job at a time.
+    /// A copy of `streams_`; null when they have changed since.
+    Streams all_streams_{};
+    std::uint64_t rights_seen_ = 0;       ///< Of what the streams' callers may see.
+    std::shared_ptr<Reading> reading_{};  ///< Null until the end of the events was found.
     std::deque<std::shared_ptr<const FeedPage>> pages_{};
     std::size_t remembered_ = 0;  ///< Events in `pages_`.
     std::uint64_t last_number_ = 0;
@@ -76,7 +114,6 @@ private:
     bool is_looking_ = false;
     bool look_again_ = false;
     bool is_soon_ = false;  ///< The next look is a moment away.
-    std::chrono::steady_clock::time_point delivery_began_{};
     Loop::Timer timer_{};
 };
 

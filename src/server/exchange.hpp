@@ -7,8 +7,24 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace holdfast::server {
+
+/// Text for a stream, already as a chunk of HTTP/1.1: made once, however many clients are sent it.
+class Chunk {
+public:
+    Chunk() = default;
+    explicit Chunk(std::string_view text);
+
+    [[nodiscard]] bool is_empty() const { return written_ == nullptr; }
+    [[nodiscard]] const std::shared_ptr<const std::string>& written() const { return written_; }
+    [[nodiscard]] std::string_view text() const;
+
+private:
+    std::shared_ptr<const std::string> written_{};
+    std::size_t begin_ = 0;  ///< Of the text.
+};
 
 /// One request and its answer. Only on the loop's thread.
 class Exchange {
@@ -24,8 +40,8 @@ public:
 
     /// Instead of `reply`: the beginning of an answer whose end is not known.
     virtual void begin_stream(HttpReply head) = 0;
-    /// Continues it. Several clients may share one text.
-    virtual void write(std::shared_ptr<const std::string> text) = 0;
+    /// Continues it.
+    virtual void write(const Chunk& chunk) = 0;
     /// Bytes that were written and not yet taken by the client.
     [[nodiscard]] virtual std::size_t unsent() const = 0;
     /// Called when everything was sent that was written so far.

@@ -10,7 +10,24 @@ namespace {
 /// So many bytes hold the head of an answer, so that its body follows without a copy of both.
 constexpr std::size_t most_of_heads = 256;
 
+constexpr std::string_view end_of_chunk = "\r\n";
+
 }  // namespace
+
+Chunk::Chunk(std::string_view text) {
+    if (text.empty()) return;
+    std::string written = fmt::format("{:x}\r\n", text.size());
+    begin_ = written.size();
+    written.reserve(begin_ + text.size() + end_of_chunk.size());
+    written += text;
+    written += end_of_chunk;
+    written_ = std::make_shared<const std::string>(std::move(written));
+}
+
+std::string_view Chunk::text() const {
+    if (is_empty()) return {};
+    return std::string_view(*written_).substr(begin_, written_->size() - begin_ - end_of_chunk.size());
+}
 
 std::string HttpExchange::head_of(const HttpReply& reply, std::optional<std::size_t> length) const {
     const auto connection = connection_.lock();
@@ -39,7 +56,7 @@ void HttpExchange::reply(HttpReply reply) {
     if (connection->is_stopping()) keeps_alive = false;
     std::string text = head_of(reply, reply.body.size());
     if (request.method != "HEAD" && reply.status != 204) text += reply.body;
-    connection->push({std::make_shared<const std::string>(std::move(text))});
+    connection->push(std::make_shared<const std::string>(std::move(text)));
     connection->completed(reply.status);
 }
 
@@ -48,16 +65,13 @@ void HttpExchange::begin_stream(HttpReply head) {
     if (!connection || state != State::waits) return;
     state = State::streams;
     keeps_alive = false;
-    connection->push({std::make_shared<const std::string>(head_of(head, std::nullopt))});
+    connection->push(std::make_shared<const std::string>(head_of(head, std::nullopt)));
 }
 
-void HttpExchange::write(std::shared_ptr<const std::string> text) {
+void HttpExchange::write(const Chunk& chunk) {
     const auto connection = connection_.lock();
-    if (!connection || state != State::streams || text->empty()) return;
-    if (is_http10) return connection->push({std::move(text)});
-    static const auto end = std::make_shared<const std::string>("\r\n");
-    auto size = std::make_shared<const std::string>(fmt::format("{:x}\r\n", text->size()));
-    connection->push({std::move(size), std::move(text), end});
+    if (!connection || state != State::streams || chunk.is_empty()) return;
+    connection->push(is_http10 ? std::make_shared<const std::string>(chunk.text()) : chunk.written());
 }
 
 std::size_t HttpExchange::unsent() const {
@@ -71,7 +85,7 @@ void HttpExchange::end_stream() {
     state = State::is_complete;
     const auto gone = std::exchange(gone_, nullptr);
     forget_callbacks();
-    if (!is_http10) connection->push({std::make_shared<const std::string>("0\r\n\r\n")});
+    if (!is_http10) connection->push(std::make_shared<const std::string>("0\r\n\r\n"));
     connection->completed(200);
     // Tell the feeder of the stream that it has ended, whichever side ended it.
     if (gone) gone();

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +17,7 @@ class Outlet {
 public:
     virtual ~Outlet() = default;
     using Text = std::shared_ptr<const std::string>;
-    /// Sends all of them together, where the client takes so much at once.
-    virtual void push(std::initializer_list<Text> texts) = 0;
+    virtual void push(Text text) = 0;
     /// The answer is complete.
     virtual void completed(int status) = 0;
     [[nodiscard]] virtual std::size_t unsent() const = 0;
@@ -34,7 +32,7 @@ public:
 
     void reply(HttpReply reply) override;
     void begin_stream(HttpReply head) override;
-    void write(std::shared_ptr<const std::string> text) override;
+    void write(const Chunk& chunk) override;
     [[nodiscard]] std::size_t unsent() const override;
     void on_drained(std::function<void()> drained) override { drained_ = std::move(drained); }
     void end_stream() override;

@@ -17,7 +17,11 @@ void close_socket(tcp::socket& socket) {
 
 class Plain final : public Transport {
 public:
-    explicit Plain(tcp::socket socket) : socket_(std::move(socket)) {}
+    explicit Plain(tcp::socket socket) : socket_(std::move(socket)) {
+        boost::system::error_code ignored;
+        socket_.non_blocking(true, ignored);
+        takes_now_ = !ignored;
+    }
 
     void handshake(Handler done) override {
         asio::post(socket_.get_executor(), [done = std::move(done)] { done({}, 0); });
@@ -28,6 +32,11 @@ public:
         from_.assign(from.begin(), from.end());
         socket_.async_write_some(std::span<const asio::const_buffer>(from_), std::move(done));
     }
+    [[nodiscard]] std::size_t write_now(std::span<const asio::const_buffer> from) override {
+        // An error is not lost: the next `write` has it, too.
+        boost::system::error_code ignored;
+        return takes_now_ ? socket_.write_some(from, ignored) : 0;
+    }
     void end_output() override {
         boost::system::error_code ignored;
         socket_.shutdown(tcp::socket::shutdown_send, ignored);
@@ -37,6 +46,7 @@ public:
 private:
     tcp::socket socket_;
     std::vector<asio::const_buffer> from_{};  ///< What is being written.
+    bool takes_now_ = false;
 };
 
 class Tls final : public Transport {
@@ -52,6 +62,7 @@ public:
         // A TLS stream sends one buffer at a time.
         stream_.async_write_some(from.front(), std::move(done));
     }
+    [[nodiscard]] std::size_t write_now(std::span<const asio::const_buffer> /*from*/) override { return 0; }
     void end_output() override {
         boost::system::error_code ignored;
         stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);

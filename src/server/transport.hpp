@@ -22,6 +22,8 @@ public:
     virtual void read(asio::mutable_buffer into, Handler done) = 0;
     /// The bytes stay where they are until it is done; the span need not.
     virtual void write(std::span<const asio::const_buffer> from, Handler done) = 0;
+    /// Only while no write is under way. How much was taken without waiting; 0 also where that cannot be known.
+    [[nodiscard]] virtual std::size_t write_now(std::span<const asio::const_buffer> from) = 0;
     /// The client sees the end of what was written.
     virtual void end_output() = 0;
     /// What is under way ends with an error.

@@ -128,6 +128,15 @@ std::string Client::read_chunk() {
     return chunk;
 }
 
+std::string Client::read_to(std::string_view mark) {
+    while (input_.find(mark) == std::string::npos)
+        if (!receive()) return std::exchange(input_, {});
+    const std::size_t size = input_.find(mark) + mark.size();
+    std::string text = input_.substr(0, size);
+    input_.erase(0, size);
+    return text;
+}
+
 bool Client::is_closed() {
     if (socket_ < 0) return true;
     while (receive()) input_.clear();

@@ -42,10 +42,12 @@ public:
     void send_raw(std::string_view bytes);
     /// The next answer, whole.
     [[nodiscard]] Answer read_answer();
-    /// The next answer as far as its head; `read_text` gives what follows.
+    /// The next answer as far as its head; `read_chunk` and `read_to` give what follows.
     [[nodiscard]] Answer read_head();
     /// Of a body in chunks: the next bytes. Empty at its end, and when the connection is closed.
     [[nodiscard]] std::string read_chunk();
+    /// Of a body that ends with the connection: everything up to the next `mark`, with it.
+    [[nodiscard]] std::string read_to(std::string_view mark);
     /// True when the daemon has closed the connection.
     [[nodiscard]] bool is_closed();
     /// Whether nothing came for so long.

@@ -14,6 +14,8 @@ namespace holdfast::server_test {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAreArray;
 
 class Events : public testing::TestWithParam<std::string> {
 protected:
@@ -174,6 +176,51 @@ TEST(SlowReader, IsDroppedAndResumesWhereItStopped) {
         names.insert(message->json().text("/name"));
     }
     EXPECT_EQ(names.size(), taken);
+}
+
+/// More streams than are served in one turn, so a page reaches the last of them after the first has more to read.
+TEST(ManyStreams, EachIsGivenEveryEventOnce) {
+    constexpr int count = 400;
+    constexpr int rounds = 3;
+    const Daemon daemon;
+    std::vector<Stream> streams;
+    for (int i = 0; i < count; ++i) streams.emplace_back(daemon, i % 2 == 0 ? "?since=end" : "?since=end&prefix=a");
+    for (Stream& stream : streams) stream.skip_to_ready();
+    std::vector<std::string> all;
+    std::vector<std::string> with_prefix;
+    for (int round = 0; round < rounds; ++round) {
+        std::string requests;
+        for (const char* const prefix : {"a", "b"}) {
+            all.push_back(fmt::format("{}-{}", prefix, round));
+            requests += fmt::format(R"({}{{"op":"acquire","name":"{}"}})", requests.empty() ? "" : ",", all.back());
+        }
+        with_prefix.push_back(fmt::format("a-{}", round));
+        EXPECT_EQ(daemon.post("/v1/batch", R"({"requests":[)" + requests + "]}").status, 200);
+    }
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+        const auto& expected = i % 2 == 0 ? all : with_prefix;
+        std::vector<std::string> names;
+        while (names.size() < expected.size()) {
+            const auto event = streams[i].next_event();
+            ASSERT_TRUE(event) << "stream " << i;
+            names.push_back(event->json().text("/name"));
+        }
+        EXPECT_THAT(names, UnorderedElementsAreArray(expected)) << "stream " << i;
+    }
+}
+
+TEST(StreamOfHttp10, HasNoChunks) {
+    const Daemon daemon;
+    Client client = daemon.client();
+    client.send_raw("GET /v1/events?since=end HTTP/1.0\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n");
+    EXPECT_FALSE(client.read_head().headers.contains("transfer-encoding"));
+    // Two messages, and nothing before, between or behind them.
+    EXPECT_TRUE(client.read_to("}\n\n").starts_with("id: "));
+    EXPECT_EQ(daemon.post("/v1/acquire", R"({"name":"a"})").status, 200);
+    const std::string event = client.read_to("}\n\n");
+    EXPECT_TRUE(event.starts_with("id: ")) << event;
+    EXPECT_THAT(event, HasSubstr("\nevent: acquired\ndata: {"));
+    EXPECT_TRUE(client.is_silent_for(std::chrono::milliseconds{0}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, Events, testing::ValuesIn(cli_test::stores()),
