@@ -153,12 +153,12 @@ migrate-long: ## Migrations of two processes at once, killed at random points, a
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
 	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^migrate_test$$' --timeout 86400
 
-worktree-long: ## Writers during snapshots, and snapshots killed at every system call: SCALE=25 SEED=...
+worktree-long: ## 200 writers during snapshots, 200 holders that are overtaken, and every call killed: SCALE=25 SEED=...
 	@scripts/install-packages.sh build test
 	@scripts/configure.sh release HOLDFAST_TESTS=ON
-	@cmake --build build --target holdfast worktree_snapshot_test worktree_test
+	@cmake --build build --target holdfast worktree_snapshot_test worktree_test worktree_crash_test
 	@echo "SCALE=$(SCALE) SEED=$(SEED)"
-	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^worktree_(snapshot_)?test$$' --timeout 86400
+	@HOLDFAST_TEST_SCALE=$(SCALE) HOLDFAST_SEED=$(SEED) $(CTEST) --test-dir build --tests-regex '^worktree_(snapshot_|crash_)?test$$' --timeout 86400
 
 edit-long: packages ## Every test of the sample application's pages; two tabs click Edit at the same time: EDITS=50
 	@scripts/configure.sh release HOLDFAST_TESTS=ON

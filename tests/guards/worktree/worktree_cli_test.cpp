@@ -2,6 +2,7 @@
 // processes. Each MUST of it has a test; docs/reference/worktree.md lists them.
 #include "cli/sandbox.hpp"
 #include "support/isolation.hpp"
+#include "support/run_settings.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,6 +10,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -236,21 +239,67 @@ TEST_F(WorktreeCommand, ATreeThatMovesIsRefusedAndNothingIsLeft) {
     EXPECT_TRUE(fs::is_empty(box_.work / ".holdfast/intents"));
 }
 
-TEST_F(WorktreeCommand, AHolderThatWasStoppedBetweenCopyAndPublicationPublishesNothing) {
-    Running first = box_.start({"worktree", "snapshot", "-m", "first", "--ttl", "10s", "--json", "--grace", "5m",
-                                "--freeze", "true", "--thaw", "touch reached; while [ ! -e go ]; do sleep 0.05; done"});
-    ASSERT_TRUE(eventually([&] { return fs::exists(box_.work / "reached"); }));
-    first.signal(SIGSTOP);
-    ASSERT_TRUE(eventually([&] { return first.is_stopped(); }));
-    const Ended second = box_.run({"worktree", "snapshot", "-m", "second", "--wait", "1m", "--json"});
-    ASSERT_EQ(second.status, 0) << second.out;
-    let_go();
-    first.signal(SIGCONT);
-    const Ended late = first.wait();
-    EXPECT_EQ(late.status, 80) << late.out;
-    EXPECT_EQ(late.code(), "E_FENCING_MISMATCH");
-    EXPECT_EQ(history().size("/snapshots"), 1U);
-    EXPECT_EQ(history().text("/snapshots/0/message"), "second");
+/// A repository whose first holder is stopped between copy and publication until its lease is over.
+class Overtaken {
+public:
+    Overtaken() {
+        EXPECT_EQ(box_.run({"worktree", "init"}).status, 0);
+        for (int i = 0; i < 5; ++i) box_.write(box_.work / "main" / fmt::format("f{}", i), fmt::format("{}", i));
+        first_.emplace(
+            box_.start({"worktree", "snapshot", "-m", "first", "--ttl", "10s", "--json", "--grace", "5m", "--freeze",
+                        "true", "--thaw", "touch reached; while [ ! -e go ]; do sleep 0.05; done"}));
+    }
+    void stop() {
+        ASSERT_TRUE(eventually([&] { return fs::exists(box_.work / "reached"); }));
+        first_->signal(SIGSTOP);
+        ASSERT_TRUE(eventually([&] { return first_->is_stopped(); }));
+    }
+    /// The next holder publishes as soon as it can.
+    void overtake() {
+        box_.write(box_.work / "main/f0", "of the second");
+        second_.emplace(box_.start({"worktree", "snapshot", "-m", "second", "--wait", "1m", "--json"}));
+    }
+    void expect_second() {
+        const Ended second = second_->wait();
+        ASSERT_EQ(second.status, 0) << second.out;
+    }
+    /// The first goes on, or dies where it is.
+    void end(int signal) {
+        box_.write(box_.work / "go", "");
+        first_->signal(signal);
+        const Ended late = first_->wait();
+        if (signal == SIGKILL) return;
+        EXPECT_EQ(late.status, 80) << late.out;
+        EXPECT_EQ(late.code(), "E_FENCING_MISMATCH");
+    }
+    void expect_only_the_second() {
+        const Document history = box_.run({"worktree", "history", "--json"}).json();
+        EXPECT_EQ(history.size("/snapshots"), 1U);
+        EXPECT_EQ(history.text("/snapshots/0/message"), "second");
+        const Ended healed = box_.run({"worktree", "doctor", "--strict", "--fix", "--json"});
+        EXPECT_EQ(healed.status, 0) << healed.out << healed.err;
+        EXPECT_EQ(std::distance(fs::directory_iterator(box_.work / ".holdfast/snapshots"), {}), 1);
+        EXPECT_EQ(std::distance(fs::directory_iterator(box_.work / ".holdfast/descriptors"), {}), 1);
+        EXPECT_TRUE(fs::is_empty(box_.work / ".holdfast/intents"));
+    }
+
+private:
+    Sandbox box_;
+    std::optional<Running> first_{};
+    std::optional<Running> second_{};
+};
+
+TEST(FencedWorktree, AHolderThatWasStoppedBetweenCopyAndPublicationPublishesNothing) {
+    // A lease takes its time to run out: several do at once. HOLDFAST_TEST_SCALE=25 makes 200 of them.
+    constexpr std::size_t at_once = 8;
+    for (int round = 0; round < tests::scaled(1) && !testing::Test::HasFailure(); ++round) {
+        std::vector<Overtaken> all(at_once);
+        for (Overtaken& each : all) each.stop();
+        for (Overtaken& each : all) each.overtake();
+        for (Overtaken& each : all) each.expect_second();
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].end(i % 2 == 0 ? SIGCONT : SIGKILL);
+        for (Overtaken& each : all) each.expect_only_the_second();
+    }
 }
 
 TEST_F(WorktreeCommand, TheThawRunsAlsoAfterKillNine) {
