@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -89,6 +90,14 @@ Result<int> run_diff(Context& context) {
     return 0;
 }
 
+/// Some file systems keep times that no calendar has: the nearest that can be written.
+Instant shown_time(const trees::Moment& time) {
+    constexpr std::int64_t first = -62'135'596'800;  // The year 1.
+    constexpr std::int64_t last = 253'402'300'799;   // The end of the year 9999.
+    return Instant{
+        std::chrono::milliseconds{std::clamp(time.seconds, first, last) * 1000 + time.nanoseconds / 1'000'000}};
+}
+
 json::ListedEntry listed(const trees::Entry& entry) {
     json::ListedEntry shown;
     shown.path = entry.path.empty() ? "." : entry.path;
@@ -97,7 +106,7 @@ json::ListedEntry listed(const trees::Entry& entry) {
     shown.owner = entry.owner;
     shown.group = entry.group;
     shown.size = entry.size;
-    shown.mtime = Instant{std::chrono::milliseconds{entry.mtime.seconds * 1000 + entry.mtime.nanoseconds / 1'000'000}};
+    shown.mtime = shown_time(entry.mtime);
     shown.target = entry.target;
     if (entry.kind == trees::Kind::file) shown.sha256 = to_hex(entry.hash);
     return shown;

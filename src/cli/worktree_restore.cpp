@@ -146,8 +146,8 @@ void tell(Context& context, const trees::RestoreOrder& order, const trees::InPla
                                  printable(order.worktree_id), order.snapshot.snapshot_id, terms.undo_id));
     warn_of_special(done.tree);
     if (!done.kept.empty())
-        Output::warn(fmt::format("holdfast: warning: the old tree was changed while it was replaced, and is kept in {}",
-                                 printable(done.kept)));
+        Output::warn(fmt::format("holdfast: warning: the old tree is kept in {}: {}", printable(done.kept),
+                                 printable(done.kept_why)));
     for (const std::string& process : done.processes)
         Output::warn(
             fmt::format("holdfast: warning: process {} still uses the old tree; it sees nothing of the new "

@@ -84,6 +84,15 @@ std::string_view name_of(RestoreIntent::State state) {
     return "";
 }
 
+std::string_view name_of(RestoreIntent::Workplace workplace) {
+    switch (workplace) {
+        case RestoreIntent::Workplace::control: return "control";
+        case RestoreIntent::Workplace::repository: return "repository";
+        case RestoreIntent::Workplace::worktree: return "worktree";
+    }
+    return "";
+}
+
 Object event_fields(const WorktreeEvent& event) {
     return Object()
         .set("seq", Value::number(event.seq))
@@ -259,7 +268,7 @@ Object restore_intent(const RestoreIntent& intent) {
         .set("top", Value::text_or_null(intent.top))
         .set("in_place", Value::boolean(intent.is_in_place))
         .set("state", Value::text(name_of(intent.state)))
-        .set("device", Value::number(intent.device))
+        .set("workplace", Value::text(name_of(intent.workplace)))
         .set("inode", Value::number(intent.inode))
         .set("undo_id", Value::text_or_null(intent.undo_id))
         .set("started_at", Value::time(intent.started_at))
@@ -283,7 +292,11 @@ Result<RestoreIntent> read_restore_intent(const Node& node) {
     for (const auto known : {copying, exchanging, settled, finished})
         if (name_of(known) == state) read.state = known;
     if (name_of(read.state) != state) fields.refuse("state", "is none that a restore can be in");
-    read.device = fields.number("device");
+    const std::string workplace = fields.text("workplace");
+    using enum RestoreIntent::Workplace;
+    for (const auto known : {control, repository, worktree})
+        if (name_of(known) == workplace) read.workplace = known;
+    if (name_of(read.workplace) != workplace) fields.refuse("workplace", "is none that a restore can use");
     read.inode = fields.number("inode");
     read.undo_id = fields.text_or_empty("undo_id");
     read.started_at = fields.time("started_at");

@@ -105,6 +105,9 @@ struct RestoreIntent {
     /// `copying`: nothing has changed yet. `exchanging`: from now on the new tree may be in place. `settled`: it is,
     /// and the old tree is still whole. `finished`: the old tree may be removed.
     enum class State { copying, exchanging, settled, finished };
+    /// Where the new tree is made: in `.holdfast`; or, where no tree can be renamed from there into the place of the
+    /// old one, in the root of the repository or in the worktree itself.
+    enum class Workplace { control, repository, worktree };
     std::string restore_id{};
     std::string worktree_id{};
     std::string snapshot_id{};
@@ -112,9 +115,9 @@ struct RestoreIntent {
     std::string top{};         ///< What is exchanged: `path`, or a missing folder on the way to it.
     bool is_in_place = false;  ///< Else the worktree is a new one.
     State state = State::copying;
-    std::uint64_t device = 0;  ///< Of the top of the new tree, so that it is known wherever it is.
-    std::uint64_t inode = 0;
-    std::string undo_id{};  ///< The snapshot that was taken before.
+    Workplace workplace = Workplace::control;
+    std::uint64_t inode = 0;  ///< Of the top of the new tree, so that it is known wherever it is.
+    std::string undo_id{};    ///< The snapshot that was taken before.
     Instant started_at{};
     std::string holder_id{};
     std::uint64_t token = 0;

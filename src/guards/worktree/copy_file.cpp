@@ -84,7 +84,8 @@ bool is_sparse(int fd, std::uint64_t size) {
 }
 
 /// What belongs to the kernel or to root stays behind where we may not set it.
-bool may_stay_behind(const std::string& attribute, int error) {
+bool may_stay_behind(const std::string& attribute, int error, Attributed attributed) {
+    if (attributed == Attributed::where_possible && (error == ENOTSUP || error == E2BIG)) return true;
     return !attribute.starts_with("user.") &&
            (error == EPERM || error == ENOTSUP || error == EACCES || error == EINVAL);
 }
@@ -147,25 +148,29 @@ Result<FileCopier::Copied> FileCopier::run(int from, int to, std::uint64_t size,
     return copied;
 }
 
-Result<void> apply_metadata(int fd, const Entry& entry) {
+Result<void> apply_metadata(int fd, const Entry& entry, Attributed attributed) {
     const bool is_ours = entry.owner == geteuid() && entry.group == getegid();
-    if ((geteuid() == 0 || !is_ours) && fchown(fd, entry.owner, entry.group) != 0 && geteuid() == 0)
-        return failed(errno, "set the owner of", entry.path);
+    const bool is_given = (is_ours && geteuid() != 0) || fchown(fd, entry.owner, entry.group) == 0;
+    if (!is_given && geteuid() == 0) return failed(errno, "set the owner of", entry.path);
     for (const auto& [name, value] : entry.attributes)
-        if (fsetxattr(fd, name.c_str(), value.data(), value.size(), 0) != 0 && !may_stay_behind(name, errno))
+        if (fsetxattr(fd, name.c_str(), value.data(), value.size(), 0) != 0 &&
+            !may_stay_behind(name, errno, attributed))
             return failed(errno, "set the attribute " + printable(name) + " of", entry.path);
-    if (fchmod(fd, entry.mode) != 0) return failed(errno, "set the mode of", entry.path);
+    // What ran with the rights of its owner must not run with ours.
+    const mode_t mode = is_given ? entry.mode : entry.mode & ~static_cast<mode_t>(S_ISUID | S_ISGID);
+    if (fchmod(fd, mode) != 0) return failed(errno, "set the mode of", entry.path);
     const std::array<timespec, 2> times{timespec{0, UTIME_OMIT}, time_of(entry.mtime)};
     if (futimens(fd, times.data()) != 0) return failed(errno, "set the time of", entry.path);
     return {};
 }
 
-Result<void> apply_metadata_at(int folder, const std::string& name, const Entry& entry) {
+Result<void> apply_metadata_at(int folder, const std::string& name, const Entry& entry, Attributed attributed) {
     if (fchownat(folder, name.c_str(), entry.owner, entry.group, AT_SYMLINK_NOFOLLOW) != 0 && geteuid() == 0)
         return failed(errno, "set the owner of", entry.path);
     const std::string path = fmt::format("/proc/self/fd/{}/{}", folder, name);
     for (const auto& [key, value] : entry.attributes)
-        if (lsetxattr(path.c_str(), key.c_str(), value.data(), value.size(), 0) != 0 && !may_stay_behind(key, errno))
+        if (lsetxattr(path.c_str(), key.c_str(), value.data(), value.size(), 0) != 0 &&
+            !may_stay_behind(key, errno, attributed))
             return failed(errno, "set the attribute " + printable(key) + " of", entry.path);
     const std::array<timespec, 2> times{timespec{0, UTIME_OMIT}, time_of(entry.mtime)};
     if (utimensat(folder, name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) != 0)
@@ -173,7 +178,7 @@ Result<void> apply_metadata_at(int folder, const std::string& name, const Entry&
     return {};
 }
 
-Result<void> make_other(int folder, const std::string& name, const Entry& entry) {
+Result<void> make_other(int folder, const std::string& name, const Entry& entry, Attributed attributed) {
     if (entry.kind == Kind::symlink && symlinkat(entry.target.c_str(), folder, name.c_str()) != 0)
         return failed(errno, "make the link", entry.path);
     if (entry.kind == Kind::fifo) {
@@ -182,7 +187,7 @@ Result<void> make_other(int folder, const std::string& name, const Entry& entry)
         if (!made || chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), entry.mode) != 0)
             return failed(errno, "set the mode of", entry.path);
     }
-    return apply_metadata_at(folder, name, entry);
+    return apply_metadata_at(folder, name, entry, attributed);
 }
 
 Result<int> create_file(int folder, const std::string& name, std::string_view shown) {

@@ -43,13 +43,19 @@ private:
     std::vector<std::uint8_t> written_;
 };
 
+/// Whether it is an error that a file system has no extended attributes. The payload of a snapshot can do without: its
+/// manifest has them.
+enum class Attributed { always, where_possible };
+
 /// Gives a file or a folder that was just made what `entry` says: owner, attributes, mode and mtime. Only root can give
-/// a file to somebody else; others keep it as theirs, as `cp -a` does.
-[[nodiscard]] Result<void> apply_metadata(int fd, const Entry& entry);
+/// a file to somebody else; others keep it as theirs, without setuid and setgid, as `cp -a` does.
+[[nodiscard]] Result<void> apply_metadata(int fd, const Entry& entry, Attributed attributed = Attributed::always);
 /// The same for a symbolic link or a FIFO in `folder`.
-[[nodiscard]] Result<void> apply_metadata_at(int folder, const std::string& name, const Entry& entry);
+[[nodiscard]] Result<void> apply_metadata_at(int folder, const std::string& name, const Entry& entry,
+                                             Attributed attributed = Attributed::always);
 /// Makes the symbolic link or the FIFO that `entry` describes, and its metadata.
-[[nodiscard]] Result<void> make_other(int folder, const std::string& name, const Entry& entry);
+[[nodiscard]] Result<void> make_other(int folder, const std::string& name, const Entry& entry,
+                                      Attributed attributed = Attributed::always);
 /// A new file for `apply_metadata`; it must not exist.
 [[nodiscard]] Result<int> create_file(int folder, const std::string& name, std::string_view shown);
 

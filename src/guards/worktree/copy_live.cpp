@@ -193,7 +193,7 @@ private:
         auto attributes = attributes_at(item.from->fd.get(), item.name, item.entry.path);
         if (!attributes) return gone(item, attributes.error());
         item.entry.attributes = *std::move(attributes);
-        return make_other(item.to->fd.get(), item.name, item.entry);
+        return make_other(item.to->fd.get(), item.name, item.entry, Attributed::where_possible);
     }
 
     /// Whether the base's file became a name of the copy.
@@ -271,7 +271,8 @@ private:
             return fail(Errc::payload_hash_mismatch,
                         fmt::format("the file system made a copy of {} with other bytes", printable(entry.path)));
         if (copied->size != entry.size) entry.size = copied->size;
-        if (auto applied = apply_metadata(copy.get(), entry); !applied) return std::unexpected(applied.error());
+        if (auto applied = apply_metadata(copy.get(), entry, Attributed::where_possible); !applied)
+            return std::unexpected(applied.error());
         return *after == Taken::whole && copied->is_equal ? Taken::whole : Taken::while_it_changed;
     }
 

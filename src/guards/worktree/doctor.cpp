@@ -26,6 +26,8 @@ using json::WorktreeFinding;
 
 constexpr std::chrono::seconds patience{30};
 constexpr std::string_view json_suffix = ".json";
+constexpr auto kept_words =
+    "an old tree that was changed while it was replaced, or could not be removed; look at it, and remove it yourself";
 
 class Doctor {
 public:
@@ -84,7 +86,36 @@ private:
                     {path, fmt::format("the restore of {} was begun and not finished", intent.worktree_id), intent});
         }
         if (auto finished = finish_restores(guard); !finished) return finished;
-        return look_at_stages(known);
+        if (auto looked = look_at_stages(known); !looked) return looked;
+        return look_at_restore_places(known);
+    }
+
+    /// Restores that worked outside of `.holdfast`: in the root of the repository, or in a worktree.
+    Result<void> look_at_restore_places(const std::set<std::string>& known) {
+        const auto registry = repository_.registry();
+        if (!registry) return std::unexpected(registry.error());
+        if (auto looked = look_at_places_in(repository_.root_fd(), ".", known); !looked) return looked;
+        for (const WorktreeRow& row : registry->worktrees)
+            if (const auto folder = repository_.open_worktree(row.worktree_id))
+                if (auto looked = look_at_places_in(folder->get(), row.worktree_id, known); !looked) return looked;
+        return {};
+    }
+
+    Result<void> look_at_places_in(int folder, const std::string& path, const std::set<std::string>& known) {
+        const auto names = names_in(folder, path);
+        if (!names) return std::unexpected(names.error());
+        for (const std::string& name : *names) {
+            if (!is_restore_place(name)) continue;
+            if (name.starts_with(kept_place)) {
+                tell("kept_tree", Severity::info, path + "/" + name, kept_words);
+            } else if (!known.contains(name.substr(restore_place.size()))) {
+                if (auto removed = remove_orphan("orphan_temporary", folder, path, name,
+                                                 "what a restore left of which nothing else is known");
+                    !removed)
+                    return removed;
+            }
+        }
+        return {};
     }
 
     Result<void> finish_restores(const Guard& guard) {
@@ -113,8 +144,7 @@ private:
         for (const std::string& name : *names) {
             if (known.contains(name)) continue;
             if (name.starts_with(kept_stage)) {
-                tell("kept_tree", Severity::info, std::string(stages_folder) + "/" + name,
-                     "an old tree that was changed while it was replaced; look at it, and remove it yourself");
+                tell("kept_tree", Severity::info, std::string(stages_folder) + "/" + name, kept_words);
                 continue;
             }
             const auto unused = open_if_unused(stages->get(), name, name);

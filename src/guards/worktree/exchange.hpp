@@ -16,19 +16,17 @@ struct NamedPlace {
     std::string shown{};
 };
 
-/// Device and inode of what a name stands for; absent if there is nothing.
-struct ThingId {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    [[nodiscard]] bool operator==(const ThingId&) const = default;
-};
-[[nodiscard]] Result<std::optional<ThingId>> thing_at(const NamedPlace& place);
+/// The inode of what a name stands for; absent if there is nothing. What is exchanged is on one file system, whose own
+/// number may be another one after the next mount: the inode alone tells one thing from another.
+[[nodiscard]] Result<std::optional<std::uint64_t>> inode_at(const NamedPlace& place);
 
-/// How one tree took the place of another.
-enum class Exchanged {
-    in_one_step,
-    in_two_steps,  ///< Between them there was nothing in the place.
-};
+/// 0, or errno; EEXIST if something has the name. Only one process at a time exchanges trees, so that what is in the
+/// way was there before, also where the file system cannot look and move in one step.
+[[nodiscard]] int move_to_free_name(const NamedPlace& from, const NamedPlace& to);
+
+/// `exchange` without its durability and its words: 0, or errno with everything as before. What was in the place of
+/// `live` is at `fresh` or `spare`.
+[[nodiscard]] int put_in_place(const NamedPlace& live, const NamedPlace& fresh, const NamedPlace& spare);
 
 /// Puts `fresh` into the place of `live`, and what was there into that of `fresh`; or, where the file system cannot
 /// exchange names in one step, to `spare`. Nothing in the place of `live`: `fresh` is moved there. Durable when it
@@ -36,11 +34,11 @@ enum class Exchanged {
 ///
 /// After an error nothing is changed; with `outcome_unknown`, `fresh` may be in place or `live` may be at `spare`: the
 /// intent of the restore and `finish_exchange` put that right.
-[[nodiscard]] Result<Exchanged> exchange(const NamedPlace& live, const NamedPlace& fresh, const NamedPlace& spare);
+[[nodiscard]] Result<void> exchange(const NamedPlace& live, const NamedPlace& fresh, const NamedPlace& spare);
 
-/// Continues an exchange whose process died: afterwards `fresh_id` is in place, or nothing was exchanged. True: it is
-/// in place.
+/// Continues an exchange whose process died: afterwards the thing that `inode` tells is in place, or nothing was
+/// exchanged. True: it is in place.
 [[nodiscard]] Result<bool> finish_exchange(const NamedPlace& live, const NamedPlace& fresh, const NamedPlace& spare,
-                                           const ThingId& fresh_id);
+                                           std::uint64_t inode);
 
 }  // namespace holdfast::guards::worktree

@@ -2,6 +2,7 @@
 
 #include "base/fd.hpp"
 #include "guards/worktree/files.hpp"
+#include "guards/worktree/repository.hpp"
 
 #include <fmt/format.h>
 
@@ -132,6 +133,7 @@ Result<Exclusions> Exclusions::of(int root) {
 }
 
 bool Exclusions::leaves_out(std::string_view path, Thing thing) const {
+    if (is_restore_place(path)) return true;
     const std::string_view name = path.substr(path.rfind('/') + 1);
     for (const Pattern& pattern : std::views::reverse(patterns_)) {
         if (pattern.folders_only && thing != Thing::folder) continue;

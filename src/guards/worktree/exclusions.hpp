@@ -25,7 +25,7 @@ public:
     [[nodiscard]] static Result<Exclusions> of(int root);
 
     enum class Thing { folder, other };
-    /// `path` is from the root. Asked of a folder before what is in it.
+    /// `path` is from the root. Asked of a folder before what is in it. The folders of restores are always left out.
     [[nodiscard]] bool leaves_out(std::string_view path, Thing thing) const;
 
 private:

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace holdfast::guards::worktree {
@@ -130,10 +131,14 @@ Result<void> write_text(int folder, const std::string& name, std::string_view te
     const std::string temporary = ".tmp-" + name;
     const Fd file(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file) return failed(errno, "write", name);
-    if (const int error = write_all(file.get(), text.data(), text.size()); error != 0)
+    int error = write_all(file.get(), text.data(), text.size());
+    if (error == 0 && fsync(file.get()) != 0) error = errno;
+    if (error == 0 && renameat(folder, temporary.c_str(), folder, name.c_str()) != 0) error = errno;
+    if (error != 0) {
+        // On a full disk this gives the space back.
+        unlinkat(folder, temporary.c_str(), 0);
         return failed(error, "write", name);
-    if (fsync(file.get()) != 0) return failed(errno, "write", name);
-    if (renameat(folder, temporary.c_str(), folder, name.c_str()) != 0) return failed(errno, "write", name);
+    }
     if (fsync(folder) != 0)
         return fail(Errc::outcome_unknown, fmt::format("{} was written, and nobody knows whether it is on the disk: {}",
                                                        printable(name), base::os_message(errno)));
@@ -148,6 +153,20 @@ Result<void> sync_folder(int folder, std::string_view shown) {
 Result<void> sync_file_system(int folder, std::string_view shown) {
     if (syncfs(folder) != 0) return failed(errno, "sync the file system of", shown);
     return {};
+}
+
+Result<MountId> mount_of(int folder, std::string_view shown) {
+    struct statx facts{};
+    if (statx(folder, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &facts) != 0)
+        return failed(errno, "look at", shown);
+    return MountId{(facts.stx_mask & STATX_MNT_ID) != 0 ? facts.stx_mnt_id : 0,
+                   makedev(facts.stx_dev_major, facts.stx_dev_minor)};
+}
+
+bool is_mount_point(int folder, const std::string& name) {
+    struct statx facts{};
+    if (statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &facts) != 0) return false;
+    return (facts.stx_attributes_mask & facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 Result<void> remove_tree(int parent, const std::string& name) {

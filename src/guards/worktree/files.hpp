@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 #include "holdfast/error.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -44,6 +45,15 @@ struct Place {
 [[nodiscard]] Result<void> sync_folder(int folder, std::string_view shown);
 /// Makes the whole file system that a folder is on durable.
 [[nodiscard]] Result<void> sync_file_system(int folder, std::string_view shown);
+
+/// What tells whether a name can be moved from one folder to another: a mount, and a file system in it.
+struct MountId {
+    std::uint64_t mount = 0;  ///< 0 where the kernel does not tell.
+    std::uint64_t device = 0;
+    [[nodiscard]] bool operator==(const MountId&) const = default;
+};
+[[nodiscard]] Result<MountId> mount_of(int folder, std::string_view shown);
+[[nodiscard]] bool is_mount_point(int folder, const std::string& name);
 
 /// Removes a file or a whole tree. Nothing there: done. Other file systems that are mounted in it stay, and are an
 /// error.

@@ -1,7 +1,6 @@
 #include "guards/worktree/finish_tree.hpp"
 
 #include "base/os_error.hpp"
-#include "guards/worktree/copy_file.hpp"
 #include "guards/worktree/files.hpp"
 #include "values/text.hpp"
 
@@ -41,14 +40,15 @@ bool is_in(const Entry& entry, const Entry& folder) {
            entry.path[folder.path.size()] == '/';
 }
 
-Result<void> dress_folders(int root, ManifestReader manifest) {
+Result<void> dress_folders(int root, ManifestReader manifest, Attributed attributed) {
     std::vector<Pending> open;
     for (;;) {
         auto entry = manifest.next();
         if (!entry) return std::unexpected(entry.error());
         if (*entry && (*entry)->kind != Kind::folder) continue;
         while (!open.empty() && (!*entry || !is_in(**entry, open.back().entry))) {
-            if (auto dressed = apply_metadata(open.back().fd.get(), open.back().entry); !dressed) return dressed;
+            if (auto dressed = apply_metadata(open.back().fd.get(), open.back().entry, attributed); !dressed)
+                return dressed;
             open.pop_back();
         }
         if (!*entry) return {};
@@ -62,13 +62,13 @@ Result<void> dress_folders(int root, ManifestReader manifest) {
 
 }  // namespace
 
-Result<void> finish_tree(int root, int manifest_folder, const std::string& manifest_name) {
-    for (const auto pass : {link_names, dress_folders}) {
-        auto manifest = ManifestReader::open(manifest_folder, manifest_name);
-        if (!manifest) return std::unexpected(manifest.error());
-        if (auto passed = pass(root, *std::move(manifest)); !passed) return passed;
-    }
-    return {};
+Result<void> finish_tree(int root, int manifest_folder, const std::string& manifest_name, Attributed attributed) {
+    auto names = ManifestReader::open(manifest_folder, manifest_name);
+    if (!names) return std::unexpected(names.error());
+    if (auto linked = link_names(root, *std::move(names)); !linked) return linked;
+    auto folders = ManifestReader::open(manifest_folder, manifest_name);
+    if (!folders) return std::unexpected(folders.error());
+    return dress_folders(root, *std::move(folders), attributed);
 }
 
 }  // namespace holdfast::guards::worktree

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "guards/worktree/copy_file.hpp"
 #include "guards/worktree/manifest.hpp"
 #include "holdfast/error.hpp"
 
@@ -9,6 +10,7 @@ namespace holdfast::guards::worktree {
 
 /// What a copied tree needs after all its files are there: the further names of files, and then the metadata of its
 /// folders, which every new name in them would have changed. `root` is the copy; `manifest` says what it should be.
-[[nodiscard]] Result<void> finish_tree(int root, int manifest_folder, const std::string& manifest_name);
+[[nodiscard]] Result<void> finish_tree(int root, int manifest_folder, const std::string& manifest_name,
+                                       Attributed attributed = Attributed::always);
 
 }  // namespace holdfast::guards::worktree

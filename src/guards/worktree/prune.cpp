@@ -39,10 +39,10 @@ Result<Needed> needed_snapshots(const Repository& repository) {
     return needed;
 }
 
-/// Those that no rule keeps, the oldest first.
+/// Those of `all`, the oldest first, that no rule keeps. Their order is that of their ids: the times that they were
+/// taken at may have gone back.
 std::vector<json::SnapshotDescriptor> beyond(const PruneRules& rules, std::vector<json::SnapshotDescriptor> all,
                                              Instant now) {
-    std::ranges::stable_sort(all, {}, &json::SnapshotDescriptor::created_at);
     if (rules.keep_last) all.resize(all.size() - std::min<std::size_t>(all.size(), *rules.keep_last));
     if (rules.keep_within)
         std::erase_if(all, [&](const auto& each) { return each.created_at >= now - *rules.keep_within; });

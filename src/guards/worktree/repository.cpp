@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -71,6 +72,18 @@ bool is_snapshot_id(std::string_view text) {
     return text.size() == time_digits + 1 + chance_digits && text[time_digits] == '-' &&
            all_of(text.substr(0, time_digits), "0123456789") &&
            all_of(text.substr(time_digits + 1), "0123456789abcdef");
+}
+
+Instant time_of_id(std::string_view id) {
+    std::int64_t milliseconds = 0;
+    std::from_chars(id.data(), id.data() + time_digits, milliseconds);
+    return Instant{std::chrono::milliseconds{milliseconds}};
+}
+
+bool is_restore_place(std::string_view name) {
+    for (const std::string_view prefix : {restore_place, kept_place})
+        if (name.starts_with(prefix) && is_snapshot_id(name.substr(prefix.size()))) return true;
+    return false;
 }
 
 Result<std::string> worktree_id_of(std::string_view folder_name) {

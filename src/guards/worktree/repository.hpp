@@ -32,6 +32,14 @@ using json::WorktreeRow;
 [[nodiscard]] std::string new_snapshot_id(Instant now);
 /// Whether `text` has the form of an id, so that it can be part of a path.
 [[nodiscard]] bool is_snapshot_id(std::string_view text);
+/// The time in it. `id` must be one.
+[[nodiscard]] Instant time_of_id(std::string_view id);
+/// Where a restore works outside of `.holdfast`: a folder `.holdfast-restore-<id>` in a worktree or in the root of the
+/// repository; and where it has left an old tree, `.holdfast-kept-<id>`.
+inline constexpr std::string_view restore_place = ".holdfast-restore-";
+inline constexpr std::string_view kept_place = ".holdfast-kept-";
+/// Whether `name` is that of such a folder. They belong to no tree.
+[[nodiscard]] bool is_restore_place(std::string_view name);
 /// The name of a folder beside `.holdfast`: no slash, no dot in front, and no more than a lock's name can hold. Refused
 /// with `name_invalid`.
 [[nodiscard]] Result<std::string> worktree_id_of(std::string_view folder_name);

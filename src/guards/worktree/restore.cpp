@@ -25,6 +25,9 @@ Result<RestoreStage> begin(const Repository& repository, const RestoreOrder& ord
     intent.snapshot_id = order.snapshot.snapshot_id;
     intent.path = order.path;
     intent.is_in_place = terms != nullptr;
+    const auto workplace = workplace_for(repository, order.worktree_id, intent.is_in_place);
+    if (!workplace) return std::unexpected(workplace.error());
+    intent.workplace = *workplace;
     intent.started_at = repository.clock().wall();
     intent.holder_id = order.actor;
     if (terms != nullptr) {
@@ -52,7 +55,7 @@ std::unexpected<Error> give_up(const RestoreStage& stage, const Error& error) {
 Result<void> expect_free_name(const Repository& repository, const std::string& worktree_id) {
     const auto registry = repository.registry();
     if (!registry) return std::unexpected(registry.error());
-    const auto there = thing_at({repository.root_fd(), worktree_id, worktree_id});
+    const auto there = inode_at({repository.root_fd(), worktree_id, worktree_id});
     if (!there) return std::unexpected(there.error());
     if (!*there && find_row(*registry, worktree_id) == nullptr) return {};
     return fail(Errc::usage,
@@ -62,11 +65,10 @@ Result<void> expect_free_name(const Repository& repository, const std::string& w
 }
 
 Result<void> set_fresh_id(RestoreStage& stage, const ExchangePlaces& places) {
-    const auto fresh = thing_at(places.fresh);
+    const auto fresh = inode_at(places.fresh);
     if (!fresh) return std::unexpected(fresh.error());
     if (!*fresh) return fail(Errc::lock_not_held, "the snapshot has nothing to put at " + printable(places.live.shown));
-    stage.intent.device = (*fresh)->device;
-    stage.intent.inode = (*fresh)->inode;
+    stage.intent.inode = **fresh;
     stage.intent.state = json::RestoreIntent::State::exchanging;
     return {};
 }
@@ -84,7 +86,7 @@ public:
         if (!begun) return std::unexpected(begun.error());
         RestoreStage stage = *std::move(begun);
         if (auto copied = copy(stage, *snapshot); !copied) return give_up(stage, copied.error());
-        if (auto exchanged = exchange_trees(stage); !exchanged) return std::unexpected(exchanged.error());
+        if (auto exchanged = exchange_under_guard(stage); !exchanged) return std::unexpected(exchanged.error());
         if (auto cleaned = clean_up(stage); !cleaned) return std::unexpected(cleaned.error());
         return done_;
     }
@@ -99,7 +101,8 @@ private:
         auto parsed = Exclusions::parse(list->value_or(""));
         if (!parsed) return std::unexpected(parsed.error());
         exclusions_ = *std::move(parsed);
-        auto excluded = ExcludedThings::in(root->get(), "", exclusions_, order_.stop);
+        auto excluded = ExcludedThings::in(root->get(), "", exclusions_, order_.stop,
+                                           at_the_top(stage.intent.workplace, order_.path));
         if (!excluded) return std::unexpected(excluded.error());
         excluded_ = *std::move(excluded);
         const auto tree = stage.open_tree();
@@ -118,7 +121,7 @@ private:
     }
 
     /// Under the guard: the check of the lease, and the exchange.
-    Result<void> exchange_trees(RestoreStage& stage) {
+    Result<void> exchange_under_guard(RestoreStage& stage) {
         const auto guard = repository_.guard(soon(repository_));
         if (!guard) return give_up(stage, guard.error());
         auto top = top_of(repository_, order_.worktree_id, order_.path);
@@ -128,10 +131,12 @@ private:
         if (!found) return give_up(stage, found.error());
         places_ = *std::move(found);
         if (auto known = set_fresh_id(stage, places_); !known) return give_up(stage, known.error());
+        if (auto prepared = prepare_exchange(stage, places_, exclusions_); !prepared)
+            return give_up(stage, prepared.error());
         if (auto checked = terms_.check(*guard); !checked) return give_up(stage, checked.error());
         // From here on, whatever happens, the intent decides.
         if (auto saved = stage.save(*guard); !saved) return saved;
-        if (const auto exchanged = exchange(places_.live, places_.fresh, places_.spare); !exchanged) {
+        if (const auto exchanged = exchange_trees(stage, places_); !exchanged) {
             if (exchanged.error().code == Errc::outcome_unknown) return std::unexpected(exchanged.error());
             return give_up(stage, exchanged.error());
         }
@@ -150,20 +155,24 @@ private:
 
     /// The old tree goes, unless it has something that is nowhere else.
     Result<void> clean_up(RestoreStage& stage) {
-        done_.processes = users_of_tree(
-            fmt::format("{}/{}/{}/{}", repository_.root(), control_folder, stages_folder, stage.intent.restore_id));
+        done_.processes = users_of_tree(stage.workplace_path());
         const auto is_saved = can_remove_old(repository_, stage, places_);
         const auto guard = repository_.guard(soon(repository_));
         if (!guard) return std::unexpected(guard.error());
-        if (!is_saved || !*is_saved) {
-            auto kept = stage.keep(*guard);
-            if (!kept) return std::unexpected(kept.error());
-            done_.kept = *std::move(kept);
-            return {};
-        }
+        if (!is_saved || !*is_saved) return keep(stage, *guard, "it was changed while it was replaced");
         stage.intent.state = json::RestoreIntent::State::finished;
         if (auto saved = stage.save(*guard); !saved) return saved;
-        return stage.discard();
+        const auto discarded = stage.discard();
+        // A folder of another user in it, for instance. The tree is restored all the same.
+        return discarded ? Result<void>() : keep(stage, *guard, discarded.error().message);
+    }
+
+    Result<void> keep(const RestoreStage& stage, const Guard& guard, const std::string& why) {
+        auto kept = stage.keep(guard);
+        if (!kept) return std::unexpected(kept.error());
+        done_.kept = *std::move(kept);
+        done_.kept_why = why;
+        return {};
     }
 
     const Repository& repository_;
@@ -198,7 +207,7 @@ Result<RestoredTree> restore_to_new(const Repository& repository, const RestoreO
     if (!places) return give_up(stage, places.error());
     if (auto known = set_fresh_id(stage, *places); !known) return give_up(stage, known.error());
     if (auto saved = stage.save(*guard); !saved) return std::unexpected(saved.error());
-    if (const auto moved = exchange(places->live, places->fresh, places->spare); !moved) {
+    if (const auto moved = exchange_trees(stage, *places); !moved) {
         if (moved.error().code == Errc::outcome_unknown) return std::unexpected(moved.error());
         return give_up(stage, moved.error());
     }

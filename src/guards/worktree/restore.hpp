@@ -43,8 +43,9 @@ struct InPlaceTerms {
 
 struct InPlaceRestored {
     RestoredTree tree{};
-    std::uint64_t carried_over = 0;        ///< Things that the exclusion list names.
-    std::string kept{};                    ///< Where the old tree is, if it was changed while it was replaced.
+    std::uint64_t carried_over = 0;  ///< Things that the exclusion list names.
+    std::string kept{};              ///< Where the old tree is, if it was not removed.
+    std::string kept_why{};
     std::vector<std::string> processes{};  ///< That still use the old tree: `1234 (vim)`.
 };
 
@@ -61,7 +62,7 @@ struct InPlaceRestored {
 struct Recovered {
     json::RestoreIntent intent{};
     bool is_in_place = false;  ///< The new tree is in place; else nothing was changed.
-    std::string kept{};        ///< Where the old tree is, if it has something that is nowhere else.
+    std::string kept{};        ///< Where the old tree is, if it was not removed.
 };
 /// Ends every restore whose process is gone: forwards if the exchange was begun, else backwards.
 [[nodiscard]] Result<std::vector<Recovered>> recover_restores(const Repository& repository, const Guard& guard);

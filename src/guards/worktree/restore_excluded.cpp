@@ -26,12 +26,6 @@ std::string_view beneath(std::string_view path, const std::string& at) {
     return path.size() > at.size() ? path.substr(at.size() + 1) : std::string_view();
 }
 
-bool is_mount_point(int folder, const std::string& name) {
-    struct statx facts{};
-    if (statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &facts) != 0) return false;
-    return (facts.stx_attributes_mask & facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
 /// The folder `path` of the new tree. What is missing of it is made as it was in the old tree.
 Result<Fd> make_path(int from, int to, std::string_view path) {
     auto source = open_beneath(from, "");
@@ -79,7 +73,7 @@ int move_name(int from, int to, const std::string& name) {
 }  // namespace
 
 Result<ExcludedThings> ExcludedThings::in(int tree, const std::string& at, const Exclusions& exclusions,
-                                          std::stop_token stop) {
+                                          std::stop_token stop, AtTheTop at_the_top) {
     ExcludedThings things;
     things.exclusions_ = &exclusions;
     WalkOptions options{.exclusions = &exclusions, .stop = std::move(stop), .may_move = true, .at = at};
@@ -90,7 +84,8 @@ Result<ExcludedThings> ExcludedThings::in(int tree, const std::string& at, const
         if (!*found) break;
         for (const std::string& name : (*found)->left_out) {
             std::string path = (*found)->entry.path.empty() ? name : (*found)->entry.path + "/" + name;
-            if (is_mount_point((*found)->opened->fd.get(), name))
+            const bool moves = at_the_top == AtTheTop::moves || !(*found)->entry.path.empty();
+            if (moves && is_mount_point((*found)->opened->fd.get(), name))
                 return fail(Errc::store_unsafe,
                             fmt::format("{} is a mount point, which cannot be moved into another tree, and nothing was "
                                         "changed; restore into a new worktree instead",
@@ -117,6 +112,10 @@ Result<void> ExcludedThings::expect_room(const Entry& entry) const {
     return fail(Errc::usage, fmt::format("{} is left out of snapshots and stays as it is, but {} is no folder in this "
                                          "snapshot; move it away, or restore into a new worktree",
                                          printable(*next), printable(entry.path)));
+}
+
+ExcludedThings::AtTheTop at_the_top(json::RestoreIntent::Workplace workplace, const std::string& path) {
+    return is_by_names(workplace, path) ? ExcludedThings::AtTheTop::stays : ExcludedThings::AtTheTop::moves;
 }
 
 Result<CarriedOver> carry_over(int from, int to, const std::string& at, const std::vector<std::string>& tops) {

@@ -3,6 +3,7 @@
 #include "guards/worktree/entry.hpp"
 #include "guards/worktree/exclusions.hpp"
 #include "guards/worktree/manifest.hpp"
+#include "guards/worktree/restore_stage.hpp"
 #include "holdfast/error.hpp"
 
 #include <optional>
@@ -20,9 +21,11 @@ namespace holdfast::guards::worktree {
 class ExcludedThings {
 public:
     ExcludedThings() = default;
-    /// `exclusions` must outlive it. `store_unsafe` if one is a mount point, which cannot be moved.
+    /// Whether what lies directly in the worktree's own folder has to be moved.
+    enum class AtTheTop { moves, stays };
+    /// `exclusions` must outlive it. `store_unsafe` if one that has to be moved is a mount point.
     [[nodiscard]] static Result<ExcludedThings> in(int tree, const std::string& at, const Exclusions& exclusions,
-                                                   std::stop_token stop);
+                                                   std::stop_token stop, AtTheTop at_the_top = AtTheTop::moves);
 
     [[nodiscard]] const std::vector<std::string>& tops() const { return tops_; }
     /// Whether a restore must leave `entry` of a snapshot alone: because of the list, or because it is in the way.
@@ -34,6 +37,9 @@ private:
     const Exclusions* exclusions_ = nullptr;
     std::vector<std::string> tops_{};  ///< In the order of manifests.
 };
+
+/// Of a restore of `path`.
+[[nodiscard]] ExcludedThings::AtTheTop at_the_top(json::RestoreIntent::Workplace workplace, const std::string& path);
 
 struct CarriedOver {
     std::uint64_t things = 0;

@@ -3,6 +3,7 @@
 #include "base/os_error.hpp"
 #include "guards/worktree/copy_file.hpp"
 #include "guards/worktree/diff.hpp"
+#include "guards/worktree/exchange_names.hpp"
 #include "guards/worktree/files.hpp"
 #include "guards/worktree/manifest.hpp"
 #include "guards/worktree/restore_copy.hpp"
@@ -12,31 +13,61 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 
 namespace holdfast::guards::worktree {
 namespace {
+
+/// In a workplace: where names wait that a file system cannot exchange in one step.
+constexpr auto spare_names = "names";
 
 bool is_folder(const NamedPlace& place) {
     struct stat facts{};
     return fstatat(place.folder, place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(facts.st_mode);
 }
 
-ExchangePlaces with_spare(ExchangePlaces places, const RestoreStage& stage) {
-    places.spare = {stage.folder(), moved_away, moved_away};
+Result<ExchangePlaces> with_workplace(const RestoreStage& stage) {
+    auto workplace = stage.open_workplace();
+    if (!workplace) return std::unexpected(workplace.error());
+    ExchangePlaces places;
+    places.workplace = *std::move(workplace);
+    places.spare = {places.workplace.get(), moved_away, moved_away};
     return places;
 }
 
 Result<ExchangePlaces> places_of_all(const Repository& repository, const RestoreStage& stage) {
-    ExchangePlaces places;
+    auto begun = with_workplace(stage);
+    if (!begun) return begun;
+    ExchangePlaces places = *std::move(begun);
     auto live = open_beneath(repository.root_fd(), "");
     if (!live) return std::unexpected(live.error());
     places.live_folder = *std::move(live);
     places.live = {places.live_folder.get(), stage.intent.worktree_id,
                    repository.root() + "/" + stage.intent.worktree_id};
-    places.fresh = {stage.folder(), staged_tree, staged_tree};
-    return with_spare(std::move(places), stage);
+    places.fresh = {places.workplace.get(), staged_tree, staged_tree};
+    return places;
 }
+
+/// For an exchange name by name.
+struct OpenNameFolders {
+    base::Fd live{};
+    base::Fd fresh{};
+    base::Fd spare{};
+    [[nodiscard]] NameFolders numbers() const { return {live.get(), fresh.get(), spare.get()}; }
+};
+Result<OpenNameFolders> name_folders_of(const ExchangePlaces& places) {
+    if (const auto made = make_folder(places.workplace.get(), spare_names, spare_names); !made)
+        return std::unexpected(made.error());
+    auto live = open_folder_at(places.live.folder, places.live.name, places.live.shown);
+    auto fresh = open_folder_at(places.fresh.folder, places.fresh.name, places.fresh.shown);
+    auto spare = open_folder_at(places.workplace.get(), spare_names, spare_names);
+    for (const auto* each : {&live, &fresh, &spare})
+        if (!*each) return std::unexpected(each->error());
+    return OpenNameFolders{*std::move(live), *std::move(fresh), *std::move(spare)};
+}
+
+bool goes_by_names(const RestoreStage& stage) { return is_by_names(stage.intent.workplace, stage.intent.path); }
 
 /// The list of the worktree as it was when the restore began.
 Result<Exclusions> exclusions_of(const RestoreStage& stage) {
@@ -96,17 +127,49 @@ Result<ExchangePlaces> places_of(const Repository& repository, const RestoreStag
     auto fresh = place_beneath(tree->get(), top);
     if (!live) return std::unexpected(live.error());
     if (!fresh) return std::unexpected(fresh.error());
-    ExchangePlaces places;
+    auto begun = with_workplace(stage);
+    if (!begun) return begun;
+    ExchangePlaces places = *std::move(begun);
     places.top = top;
     places.live_folder = std::move(live->folder);
     places.fresh_folder = std::move(fresh->folder);
     places.live = {places.live_folder.get(), live->name, stage.intent.worktree_id + "/" + top};
     places.fresh = {places.fresh_folder.get(), fresh->name, top};
-    return with_spare(std::move(places), stage);
+    return places;
+}
+
+Result<void> prepare_exchange(const RestoreStage& stage, const ExchangePlaces& places, const Exclusions& exclusions) {
+    if (!goes_by_names(stage)) return {};
+    const auto folders = name_folders_of(places);
+    if (!folders) return std::unexpected(folders.error());
+    // The first thing of a walk is the folder itself, with what is left out in it.
+    Walker walker(folders->live.get(), {.exclusions = &exclusions});
+    const auto root = walker.next();
+    if (!root) return std::unexpected(root.error());
+    const auto plan =
+        plan_names(folders->numbers(), std::set<std::string>((*root)->left_out.begin(), (*root)->left_out.end()));
+    if (!plan) return std::unexpected(plan.error());
+    return write_name_plan(stage.folder(), *plan);
+}
+
+Result<void> exchange_trees(const RestoreStage& stage, const ExchangePlaces& places) {
+    if (!goes_by_names(stage)) return exchange(places.live, places.fresh, places.spare);
+    const auto plan = read_name_plan(stage.folder());
+    if (!plan) return std::unexpected(plan.error());
+    const auto folders = name_folders_of(places);
+    if (!folders) return std::unexpected(folders.error());
+    return exchange_names(folders->numbers(), *plan);
+}
+
+Result<bool> continue_exchange(const RestoreStage& stage, const ExchangePlaces& places) {
+    if (!goes_by_names(stage)) return finish_exchange(places.live, places.fresh, places.spare, stage.intent.inode);
+    const auto exchanged = exchange_trees(stage, places);
+    if (!exchanged && exchanged.error().code == Errc::outcome_unknown) return std::unexpected(exchanged.error());
+    return exchanged.has_value();
 }
 
 NamedPlace old_place(const ExchangePlaces& places) {
-    const auto spare = thing_at(places.spare);
+    const auto spare = inode_at(places.spare);
     return spare && *spare ? places.spare : places.fresh;
 }
 
@@ -176,7 +239,7 @@ Result<void> record_restored(const Repository& repository, const Guard& guard, R
 
 Result<bool> can_remove_old(const Repository& repository, const RestoreStage& stage, const ExchangePlaces& places) {
     const NamedPlace old = old_place(places);
-    if (const auto there = thing_at(old); !there || !*there)
+    if (const auto there = inode_at(old); !there || !*there)
         return there ? Result<bool>(true) : std::unexpected(there.error());
     if (stage.intent.undo_id.empty()) return true;
     const auto undo = repository.descriptor(stage.intent.undo_id);

@@ -17,6 +17,7 @@ inline constexpr auto staged_list = "exclusions";
 
 /// Where the new top goes and where it is before that. Its folders are open.
 struct ExchangePlaces {
+    base::Fd workplace{};
     base::Fd live_folder{};
     base::Fd fresh_folder{};
     std::string top{};  ///< The path of what is exchanged, in the worktree.
@@ -29,6 +30,16 @@ struct ExchangePlaces {
 /// What is to be exchanged for a restore of `path`: that, or the first folder on the way to it that is missing.
 [[nodiscard]] Result<std::string> top_of(const Repository& repository, const std::string& worktree_id,
                                          const std::string& path);
+
+/// Before the intent says that the exchange begins: what of it must be on the disk. `exclusions` are those of the live
+/// tree.
+[[nodiscard]] Result<void> prepare_exchange(const RestoreStage& stage, const ExchangePlaces& places,
+                                            const Exclusions& exclusions);
+/// The exchange, in one step or name by name, as the intent says. After an error nothing is changed; with
+/// `outcome_unknown`, `continue_exchange` puts it right.
+[[nodiscard]] Result<void> exchange_trees(const RestoreStage& stage, const ExchangePlaces& places);
+/// What a dead process has begun. True: the new tree is in place; else nothing is changed.
+[[nodiscard]] Result<bool> continue_exchange(const RestoreStage& stage, const ExchangePlaces& places);
 
 /// After the exchange of a restore in place: carries over what the list names, and dresses folders. `tops` are known to
 /// be left out, so that they are missing for the shortest time. How much is left in the old tree is said by

@@ -41,7 +41,10 @@ Result<void> preview_in_place(const Repository& repository, const RestoreOrder& 
     if (!root) return std::unexpected(root.error());
     const auto exclusions = Exclusions::of(root->get());
     if (!exclusions) return std::unexpected(exclusions.error());
-    const auto excluded = ExcludedThings::in(root->get(), "", *exclusions, order.stop);
+    const auto workplace = workplace_for(repository, order.worktree_id, true);
+    if (!workplace) return std::unexpected(workplace.error());
+    const auto excluded =
+        ExcludedThings::in(root->get(), "", *exclusions, order.stop, at_the_top(*workplace, order.path));
     if (!excluded) return std::unexpected(excluded.error());
     auto all = entries_of(*snapshot);
     if (!all) return std::unexpected(all.error());

@@ -11,11 +11,12 @@ using State = json::RestoreIntent::State;
 Result<bool> finish(const Repository& repository, const Guard& guard, RestoreStage& stage) {
     if (stage.intent.state == State::finished) return true;
     if (stage.intent.state == State::copying || stage.folder() < 0) return false;
+    // Kept by a process that died before it had said so.
+    if (stage.intent.state == State::settled && !stage.has_workplace()) return true;
     const auto places = places_of(repository, stage);
     if (!places) return std::unexpected(places.error());
     if (stage.intent.state == State::exchanging) {
-        const auto is_in_place = finish_exchange(places->live, places->fresh, places->spare,
-                                                 ThingId{stage.intent.device, stage.intent.inode});
+        const auto is_in_place = continue_exchange(stage, *places);
         if (!is_in_place || !*is_in_place) return is_in_place;
         if (stage.intent.is_in_place)
             if (const auto carried = settle_excluded(stage, *places, {}); !carried)
@@ -45,12 +46,14 @@ Result<std::vector<Recovered>> recover_restores(const Repository& repository, co
         const auto is_in_place = finish(repository, guard, **stage);
         if (!is_in_place) return std::unexpected(is_in_place.error());
         Recovered one{intent, *is_in_place, {}};
-        if ((*stage)->intent.is_in_place && (*stage)->intent.state == State::settled) {
+        const bool is_changed = (*stage)->intent.is_in_place && (*stage)->intent.state == State::settled;
+        const auto discarded = is_changed ? Result<void>() : (*stage)->discard();
+        if (!discarded && (*stage)->intent.state != State::finished) return std::unexpected(discarded.error());
+        // An old tree that cannot be removed must not keep the next holder out.
+        if (is_changed || !discarded) {
             auto kept = (*stage)->keep(guard);
             if (!kept) return std::unexpected(kept.error());
             one.kept = *std::move(kept);
-        } else if (auto discarded = (*stage)->discard(); !discarded) {
-            return std::unexpected(discarded.error());
         }
         recovered.push_back(std::move(one));
     }

@@ -11,7 +11,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -36,6 +38,17 @@ Result<void> tell_audit(const Guard& guard, const Repository& repository, const 
     event.actor = actor;
     event.details = std::string(json::name_of(descriptor.consistency));
     return repository.append_audit(guard, std::move(event));
+}
+
+/// Ids sort in the order in which snapshots are taken, also after the clock was set back.
+std::string next_snapshot_id(const Repository& repository) {
+    Instant now = repository.clock().wall();
+    const auto snapshots = repository.open_control("snapshots");
+    const auto names = snapshots ? names_in(snapshots->get(), "snapshots") : std::unexpected(snapshots.error());
+    if (!names) return new_snapshot_id(now);
+    for (const std::string& name : *names)
+        if (is_snapshot_id(name)) now = std::max(now, time_of_id(name) + std::chrono::milliseconds{1});
+    return new_snapshot_id(now);
 }
 
 /// Moves the head to a snapshot that builds on it, and tells the audit log. Under the guard.
@@ -73,7 +86,7 @@ public:
         : repository_(repository),
           row_(row),
           options_(options),
-          id_(new_snapshot_id(repository.clock().wall())),
+          id_(next_snapshot_id(repository)),
           temporary_(std::string(unfinished) + id_) {}
 
     Result<Snapshot> run() {
@@ -99,7 +112,8 @@ private:
         if (auto begun = begin(); !begun) return std::unexpected(begun.error());
         if (auto copied = copy_frozen(); !copied) return std::unexpected(copied.error());
         tell("publish");
-        if (auto finished = finish_tree(payload_.get(), folder_.get(), manifest_file); !finished)
+        if (auto finished = finish_tree(payload_.get(), folder_.get(), manifest_file, Attributed::where_possible);
+            !finished)
             return std::unexpected(finished.error());
         // Everything of the payload is on the disk before anything says that it is.
         if (auto synced = sync_file_system(folder_.get(), "the snapshot"); !synced)
