@@ -4,14 +4,18 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::guards::worktree {
 namespace {
 
 constexpr std::size_t most_items = 128;
+/// Two threads that make names in one folder wait for each other, so the rest of a folder goes with what came before.
+constexpr std::size_t most_items_of_one_folder = 1024;
 /// Each keeps three descriptors open.
 constexpr std::size_t most_folders = 8;
 constexpr std::size_t batches_for_each_thread = 2;
@@ -50,12 +54,19 @@ private:
     Result<std::shared_ptr<Batch>> fill() {
         auto batch = std::make_shared<Batch>();
         std::set<const OpenFolder*> folders;
-        while (batch->items.size() < most_items && folders.size() < most_folders) {
-            auto item = job_.next();
-            if (!item) return std::unexpected(item.error());
-            if (!*item) break;
-            folders.insert((*item)->from.get());
-            batch->items.push_back(std::move(**item));
+        for (;;) {
+            if (!ahead_) {
+                auto item = job_.next();
+                if (!item) return std::unexpected(item.error());
+                if (!*item) break;
+                ahead_ = *std::move(item);
+            }
+            const std::size_t count = batch->items.size();
+            const bool is_full = count >= most_items || folders.size() >= most_folders;
+            const bool goes_on = count > 0 && batch->items.back().from == ahead_->from;
+            if (is_full && (!goes_on || count >= most_items_of_one_folder)) break;
+            folders.insert(ahead_->from.get());
+            batch->items.push_back(*std::exchange(ahead_, std::nullopt));
         }
         return batch;
     }
@@ -120,7 +131,9 @@ private:
     const InOrder& job_;
     std::stop_source inner_{};
     std::stop_callback<std::function<void()>> on_stop_;
-    std::deque<std::shared_ptr<Batch>> in_flight_{};  ///< Of the caller's thread alone.
+    // Of the caller's thread alone.
+    std::deque<std::shared_ptr<Batch>> in_flight_{};
+    std::optional<Item> ahead_{};  ///< The next item, if it was asked for already.
 
     std::mutex mutex_{};  ///< Guards what follows, and `outcome` and `is_done` of every batch.
     std::condition_variable changed_{};
