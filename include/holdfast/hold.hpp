@@ -18,8 +18,9 @@
 #include <vector>
 
 namespace holdfast::client {
+class AsyncCalls;
 class JoinedLease;
-}
+}  // namespace holdfast::client
 
 /// Holding locks: wait, hold, renew in the background, hear of a loss, let go.
 ///
@@ -175,6 +176,7 @@ public:
 private:
     friend Result<Hold> hold(Store&, const LockName&, const HoldOptions&);
     friend class client::JoinedLease;
+    friend class client::AsyncCalls;
     class [[gnu::visibility("hidden")]] Core;
     explicit Hold(std::unique_ptr<Core> core);
     [[nodiscard]] Core& core() const;

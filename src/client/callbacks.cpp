@@ -14,6 +14,11 @@ void CallbackQueue::run() {
     if (!is_running_) run(lock);
 }
 
+bool CallbackQueue::is_busy() const {
+    const std::scoped_lock lock(mutex_);
+    return is_running_ || !callbacks_.empty();
+}
+
 void CallbackQueue::finish() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return !is_running_; });

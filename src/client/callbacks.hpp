@@ -21,10 +21,13 @@ public:
     /// and nothing runs, if nobody pushes any more. Not from one of its own callbacks.
     void finish();
 
+    /// Something is queued or runs.
+    [[nodiscard]] bool is_busy() const;
+
 private:
     void run(std::unique_lock<std::mutex>& lock);
 
-    std::mutex mutex_;  ///< Guards everything below.
+    mutable std::mutex mutex_;  ///< Guards everything below.
     std::condition_variable idle_;
     std::deque<std::function<void()>> callbacks_;
     bool is_running_ = false;

@@ -3,12 +3,6 @@
 #include <utility>
 
 namespace holdfast {
-namespace {
-
-/// How long the store may take to answer a release. Without an answer the lease runs out by itself.
-constexpr std::chrono::milliseconds release_timeout{2000};
-
-}  // namespace
 
 Hold::Core::Core(Store& store, const HoldOptions& options, client::Granted granted,
                  client::LockOrder::Registration registration, AtEnd at_end)
@@ -43,9 +37,12 @@ Result<void> Hold::Core::start_renewing() {
 }
 
 Result<void> Hold::Core::release() {
-    if (is_done_) return fail(Errc::lock_not_held, lease_.name().text() + " was released already");
-    stop_renewing();
-    auto released = release_lease();
+    const auto request = begin_release();
+    Result<void> released;
+    if (!request)
+        released = std::unexpected(request.error());
+    else if (*request)
+        released = finish_release(ask_to_release(**request));
     // Afterwards: ending the threads of the last hold takes time that a waiter for the lock need not wait.
     leave_renewer();
     return released;
@@ -62,9 +59,15 @@ bool Hold::Core::is_stuck() const {
     return renewer_ && renewer_->is_stuck();
 }
 
+bool Hold::Core::try_stop_renewing() {
+    if (renewer_ && !is_done_ && !has_stopped_) has_stopped_ = renewer_->try_remove(lease_);
+    return !renewer_ || is_done_ || has_stopped_;
+}
+
 void Hold::Core::stop_renewing() {
     is_done_ = true;
-    if (renewer_) renewer_->remove(lease_);
+    if (renewer_ && !has_stopped_) renewer_->remove(lease_);
+    if (has_stopped_) lease_.finish_callbacks();
     registration_.withdraw();
 }
 
@@ -76,12 +79,15 @@ void Hold::Core::leave_renewer() {
     ends_outside_the_mutex = std::move(renewer_);
 }
 
-Result<void> Hold::Core::release_lease() {
+Result<std::optional<Release>> Hold::Core::begin_release() {
+    if (is_done_) return fail(Errc::lock_not_held, lease_.name().text() + " was released already");
+    stop_renewing();
     if (auto cause = lease_.loss()) return std::unexpected(*cause);
-    if (at_end_ == AtEnd::leave) return {};
-    Reply reply = ask_to_release();
-    // Repeating a release is harmless, and the answer may be what got lost.
-    if (!reply && reply.error().code == Errc::outcome_unknown) reply = ask_to_release();
+    if (at_end_ == AtEnd::leave) return std::nullopt;
+    return Release{lease_.name(), lease_.credentials()};
+}
+
+Result<void> Hold::Core::finish_release(const Reply& reply) {
     HoldEvent event{HoldEventKind::released, lease_.name(), std::nullopt, std::nullopt};
     if (reply) event.lock = reply->lock;
     if (!reply) event.cause = reply.error();
@@ -90,9 +96,15 @@ Result<void> Hold::Core::release_lease() {
     return {};
 }
 
-Reply Hold::Core::ask_to_release() {
+Reply Hold::Core::ask_to_release(const Release& request) {
+    Reply reply = ask_once_to_release(request);
+    // Repeating a release is harmless, and the answer may be what got lost.
+    if (!reply && reply.error().code == Errc::outcome_unknown) reply = ask_once_to_release(request);
+    return reply;
+}
+
+Reply Hold::Core::ask_once_to_release(const Release& request) {
     const Clock& clock = *options_.clock;
-    const Release request{lease_.name(), lease_.credentials()};
     // Where a call hangs the next one may, too. Otherwise a thread for a release would cost more than the release.
     if (!renewer_ || !renewer_->is_stuck()) return store_.apply_one(request, Deadline::in(clock, release_timeout));
     // The store has a little less time, so that its own error arrives.

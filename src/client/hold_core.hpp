@@ -1,5 +1,6 @@
 #pragma once
 
+#include "client/hold_terms.hpp"
 #include "client/kept_lease.hpp"
 #include "client/lock_order.hpp"
 #include "client/renewer.hpp"
@@ -12,16 +13,6 @@
 #include <stop_token>
 
 namespace holdfast {
-
-namespace client {
-
-/// `options`, with the clock of `store` if they name none.
-[[nodiscard]] inline HoldOptions with_clock_of(const Store& store, HoldOptions options) {
-    if (options.clock == nullptr) options.clock = &store.clock();
-    return options;
-}
-
-}  // namespace client
 
 /// One lease, from its grant until it is given back. Its options must name a clock.
 class Hold::Core {
@@ -40,6 +31,17 @@ public:
     Result<void> release();
     void abandon();
 
+    /// `release` in steps, for a caller that may not wait and sends the request itself: stop renewing, until that is
+    /// true; then begin, which gives the request, if there is one to send, or why the lease cannot be given back, and
+    /// waits only if `has_callbacks`; then finish, with the answer; and always leave.
+    [[nodiscard]] bool try_stop_renewing();
+    [[nodiscard]] bool has_callbacks() const { return lease_.has_callbacks(); }
+    [[nodiscard]] Result<std::optional<Release>> begin_release();
+    Result<void> finish_release(const Reply& reply);
+    void leave_renewer();
+    /// How long the store may take to answer the request. Without an answer the lease runs out by itself.
+    static constexpr std::chrono::milliseconds release_timeout{2000};
+
     [[nodiscard]] const client::KeptLease& lease() const { return lease_; }
     [[nodiscard]] Store& store() const { return store_; }
     [[nodiscard]] const std::optional<StoreId>& store_id() const { return store_id_; }
@@ -53,9 +55,8 @@ public:
 
 private:
     void stop_renewing();
-    void leave_renewer();
-    [[nodiscard]] Result<void> release_lease();
-    [[nodiscard]] Reply ask_to_release();
+    [[nodiscard]] Reply ask_to_release(const Release& request);
+    [[nodiscard]] Reply ask_once_to_release(const Release& request);
 
     Store& store_;
     const std::optional<StoreId> store_id_;
@@ -70,7 +71,8 @@ private:
     };
     /// What is lost is not held any more.
     std::stop_callback<Withdraw> on_lost_;
-    bool is_done_ = false;  ///< Used by the owner alone.
+    bool is_done_ = false;      ///< Used by the owner alone, as the next.
+    bool has_stopped_ = false;  ///< It is renewed no more.
 
     mutable std::mutex mutex_;  ///< Guards `renewer_`. Only the owner changes it.
     /// Shared with the other holds on this store. Absent while nobody renews; kept after that while a call hangs.

@@ -59,6 +59,8 @@ public:
     [[nodiscard]] CallbacksToRun on_refusal(const Error& cause, BoundedCalls& calls);
     /// Runs here what is queued, after waiting for what runs. Only after the renewer has let go of this lease.
     void finish_callbacks();
+    /// False if that would do nothing.
+    [[nodiscard]] bool has_callbacks() const { return loss_callbacks_->is_busy() || observer_callbacks_->is_busy(); }
 
 private:
     void set_loss(const Error& cause);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "holdfast/async.hpp"
 #include "holdfast/store.hpp"
 
 #include <chrono>
@@ -8,11 +9,7 @@
 
 namespace holdfast::client {
 
-/// A grant, its credentials, and the moment before its request was sent, from which the holder counts.
-struct Granted : Outcome {
-    Boottime sent_at{};
-    Credentials as;
-};
+using holdfast::Granted;
 
 /// What a waiter sends in order to take a lock in its turn, and what the answers mean. Sends nothing itself, so that a
 /// thread can wait with it as well as a daemon that has no thread to spare.

@@ -22,6 +22,9 @@ constexpr std::size_t most_calls = 16;
 /// deadline has for the scheduler, and long enough that a crowd of quick callbacks starts no crowd of threads.
 constexpr milliseconds patience_of_callbacks{5};
 
+/// The same for an alarm.
+constexpr milliseconds patience_of_alarms{20};
+
 constexpr milliseconds longest_sleep{1000};
 constexpr milliseconds look_with_manual_clock{20};
 
@@ -75,24 +78,56 @@ std::shared_ptr<Renewer> Renewer::of(Store& store, const Clock& clock) {
 
 Result<void> Renewer::add(KeptLease& lease) {
     const std::scoped_lock lock(mutex_);
-    if (auto started = workers_.start(); !started) return started;
-    if (!timekeeper_.joinable()) {
-        try {
-            timekeeper_ =
-                base::start_thread("holdfast-renew", [this](const std::stop_token& stop) { keep_time(stop); });
-        } catch (const std::system_error& error) {
-            return std::unexpected(base::os_error(error.code().value(), "start a thread that renews"));
-        }
-    }
+    if (auto started = start_threads(); !started) return started;
     ScheduledRenewal& renewal = renewals_[&lease];
     renewal.lease = &lease;
     const Boottime now = clock_.boottime();
     schedule(renewal, lease.plan().next_renewal(), now);
-    if (std::min({renewal.due, renewal.deadline, watches_.add(lease, now)}) < wakes_at_) {
-        has_news_ = true;
-        changed_.notify_all();
+    look_before(std::min({renewal.due, renewal.deadline, watches_.add(lease, now)}));
+    return {};
+}
+
+Result<void> Renewer::start() {
+    const std::scoped_lock lock(mutex_);
+    return start_threads();
+}
+
+/// Under mutex_.
+Result<void> Renewer::start_threads() {
+    if (auto started = workers_.start(); !started) return started;
+    if (timekeeper_.joinable()) return {};
+    try {
+        timekeeper_ = base::start_thread("holdfast-renew", [this](const std::stop_token& stop) { keep_time(stop); });
+    } catch (const std::system_error& error) {
+        return std::unexpected(base::os_error(error.code().value(), "start a thread that renews"));
     }
     return {};
+}
+
+void Renewer::post(WorkerThreads::Task task) {
+    const milliseconds patience = task.patience;
+    workers_.post(std::move(task));
+    // The timekeeper sees to it that the task gets a thread.
+    const std::scoped_lock lock(mutex_);
+    look_before(clock_.boottime() + patience);
+}
+
+Alarms::Id Renewer::set_alarm(Boottime at, std::function<void()> ring) {
+    const std::scoped_lock lock(mutex_);
+    look_before(at);
+    return alarms_.set(at, std::move(ring));
+}
+
+void Renewer::cancel_alarm(Alarms::Id id) {
+    const std::scoped_lock lock(mutex_);
+    alarms_.cancel(id);
+}
+
+/// Under mutex_: the timekeeper has something to do at `time`.
+void Renewer::look_before(Boottime time) {
+    if (time >= wakes_at_) return;
+    has_news_ = true;
+    changed_.notify_all();
 }
 
 void Renewer::remove(KeptLease& lease) {
@@ -105,6 +140,18 @@ void Renewer::remove(KeptLease& lease) {
     }
     watches_.remove(lease);
     lease.finish_callbacks();
+}
+
+bool Renewer::try_remove(KeptLease& lease) {
+    {
+        const std::scoped_lock lock(mutex_);
+        ScheduledRenewal& renewal = renewals_.at(&lease);
+        renewal.is_leaving = true;
+        if (renewal.is_under_way) return false;
+        renewals_.erase(&lease);
+    }
+    watches_.remove(lease);
+    return true;
 }
 
 bool Renewer::is_stuck() const {
@@ -125,7 +172,8 @@ void Renewer::keep_time(const std::stop_token& stop) {
         lose_what_is_over(now);
         const auto calls = prepare_calls(now);
         const auto callbacks = std::exchange(callbacks_due_, {});
-        if (calls.empty() && callbacks.empty() && !watches_.has_work(now)) {
+        auto alarms = alarms_.take_due(now);
+        if (calls.empty() && callbacks.empty() && alarms.empty() && !watches_.has_work(now)) {
             const auto relief = workers_.relieve();
             if (!relief.to_run_here) {
                 sleep(lock, relief.next, stop);
@@ -139,6 +187,7 @@ void Renewer::keep_time(const std::stop_token& stop) {
         lock.unlock();
         for (const auto& queue : callbacks)
             workers_.post({.run = [queue] { queue->run(); }, .patience = patience_of_callbacks, .is_urgent = true});
+        for (auto& ring : alarms) workers_.post({.run = std::move(ring), .patience = patience_of_alarms});
         for (const auto& call : calls) send(call);
         watches_.tend(now);
         lock.lock();
@@ -271,7 +320,8 @@ void Renewer::send(const std::shared_ptr<Call>& call) {
 }
 
 void Renewer::sleep(std::unique_lock<std::mutex>& lock, milliseconds most, const std::stop_token& stop) {
-    wakes_at_ = watches_.next_work();
+    const Boottime now = clock_.boottime();
+    wakes_at_ = std::min({watches_.next_work(), alarms_.next(), now + most});
     for (const auto& [lease, renewal] : renewals_)
         wakes_at_ =
             std::min(wakes_at_, renewal.is_under_way ? renewal.deadline : std::min(renewal.due, renewal.deadline));
@@ -279,8 +329,7 @@ void Renewer::sleep(std::unique_lock<std::mutex>& lock, milliseconds most, const
         if (!call->is_given_up) wakes_at_ = std::min(wakes_at_, call->give_up_at);
     // In slices, because a timer does not count suspended time, and a clock that is moved by hand wakes nobody.
     const milliseconds longest = std::min(most, clock_.judges() ? look_with_manual_clock : longest_sleep);
-    changed_.wait_for(lock, stop, std::clamp(wakes_at_ - clock_.boottime(), milliseconds{0}, longest),
-                      [&] { return has_news_; });
+    changed_.wait_for(lock, stop, std::clamp(wakes_at_ - now, milliseconds{0}, longest), [&] { return has_news_; });
 }
 
 /// From any thread, without its mutex.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "client/alarms.hpp"
 #include "client/bounded_calls.hpp"
 #include "client/callbacks.hpp"
 #include "client/kept_lease.hpp"
@@ -11,6 +12,7 @@
 #include "holdfast/store.hpp"
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -38,6 +40,10 @@ namespace holdfast::client {
 /// times come to be renewed together. The result of a batch counts for each hold by itself: its deadline counts from
 /// before the batch left; an error of the whole call is a failed attempt of each hold in it.
 ///
+/// What the `AsyncStore`s of this store do runs on the same threads, so that a program which has both pays once: they
+/// post tasks, and set alarms with the timekeeper. A task that may wait less is taken first, but none is kept from its
+/// thread for longer than it may wait.
+///
 /// There is one for each store object and clock. Two stores share nothing.
 class Renewer {
 public:
@@ -60,14 +66,30 @@ public:
     /// uses it. May be called from a callback of another lease.
     void remove(KeptLease& lease);
 
+    /// The same without waiting: false while a renewal is under way. No new one begins then, so ask again soon. The
+    /// callbacks of `lease` are left to `KeptLease::finish_callbacks`.
+    [[nodiscard]] bool try_remove(KeptLease& lease);
+
     /// A call to the store has not returned, although its time is over.
     [[nodiscard]] bool is_stuck() const;
+
+    /// Starts the threads, which otherwise come with the first lease. An error if the process can have no more.
+    [[nodiscard]] Result<void> start();
+    /// Has `task` run by a thread that may block. After `start`; as long as there is another reference to this.
+    void post(WorkerThreads::Task task);
+    /// Posts `ring` at that time.
+    [[nodiscard]] Alarms::Id set_alarm(Boottime at, std::function<void()> ring);
+    /// Without effect once it was posted.
+    void cancel_alarm(Alarms::Id id);
 
     /// For calls of the holders that must not wait for ever: questions and releases.
     [[nodiscard]] BoundedCalls& other_calls() { return other_calls_; }
 
 private:
     struct Call;
+
+    [[nodiscard]] Result<void> start_threads();
+    void look_before(Boottime time);
 
     // The timekeeper's.
     void keep_time(const std::stop_token& stop);
@@ -94,8 +116,9 @@ private:
     std::unordered_map<const KeptLease*, ScheduledRenewal> renewals_;
     std::vector<std::shared_ptr<Call>> calls_;              ///< Those that have not returned.
     std::vector<KeptLease::CallbacksToRun> callbacks_due_;  ///< Handed to `workers_` outside the mutex.
-    Boottime wakes_at_ = Boottime::max();                   ///< When the timekeeper looks next.
-    bool has_news_ = false;                                 ///< It must look at once.
+    Alarms alarms_;
+    Boottime wakes_at_ = Boottime::max();  ///< When the timekeeper looks next.
+    bool has_news_ = false;                ///< It must look at once.
 
     LossWatches watches_;  ///< Has a mutex of its own, which is taken after this one.
 
