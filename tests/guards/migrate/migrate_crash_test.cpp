@@ -166,10 +166,10 @@ TEST_P(MigrateCrash, AFileWhoseRowIsRefusedIsTakenBack) {
 TEST_P(MigrateCrash, AReaderInTheWayIsNamedAndStopsNobodyElse) {
     // SQLite has no locks of tables.
     if (is(SqlDialect::sqlite)) return;
-    file("0001_log.sql", "CREATE TABLE log (n INT);");
+    file("0001_log.sql", "CREATE TABLE log (n INT);\nCREATE TABLE aside (n INT);");
     ASSERT_EQ(up().status, 0);
     const auto reader = place_.connect();
-    for (const char* text : {"START TRANSACTION", "SELECT COUNT(*) FROM log"})
+    for (const char* text : {"START TRANSACTION", "SELECT COUNT(*) FROM aside", "SELECT COUNT(*) FROM log"})
         ASSERT_TRUE(reader->run({.text = text, .values = {}}, Deadline::never()));
     // The check names its column by schema and table.
     const std::string column = is(SqlDialect::postgres) ? ask("SELECT current_schema()") + ".log.n" : "n";

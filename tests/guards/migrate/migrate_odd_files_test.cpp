@@ -35,8 +35,10 @@ TEST_P(MigrateOddFiles, WindowsLineEndsAndAByteOrderMarkAreNothingSpecial) {
 // To some databases all of such a file is one comment.
 TEST_P(MigrateOddFiles, ALineThatEndsInACarriageReturnAloneIsRefused) {
     two_files();
-    file("0003_c.sql", "-- makes c\rCREATE TABLE c (n INT);\r");
-    expect_refused("0003_c.sql:1");
+    for (const char* end : {"\r", "\n"}) {
+        file("0003_c.sql", std::string("-- makes c\rCREATE TABLE c (n INT);") + end);
+        expect_refused("0003_c.sql:1");
+    }
 }
 
 TEST_P(MigrateOddFiles, AFileWithoutAStatementIsRefused) {
