@@ -32,8 +32,7 @@ std::vector<std::pair<Store*, std::size_t>> missing(const Plan& plan, const std:
 HoldOptions options_for(const Context& context, const Plan& plan, Store& store, std::size_t i, Ttl ttl,
                         const WaitHooks& hooks) {
     const client::Terms& terms = plan.terms[i];
-    HoldOptions options;
-    options.holder = plan.holder;
+    HoldOptions options{.holder = plan.holder};
     options.operation = plan.operation;
     options.reason = context.settings.text(opt::reason);
     options.ttl = ttl;
@@ -42,6 +41,8 @@ HoldOptions options_for(const Context& context, const Plan& plan, Store& store, 
     options.meta = plan.meta;
     options.wait = terms.wait;
     options.cancel = hooks.cancel;
+    // Only this thread holds, and `hold_all` keeps to the order.
+    options.order_check = OrderCheck::off;
     options.renew = terms.renew;
     options.renew_from = RenewFrom::the_call;
     options.renew_interval = std::min(terms.renew_interval.value_or(HoldOptions::forever),

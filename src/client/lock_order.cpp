@@ -107,6 +107,8 @@ void LockOrder::Registration::set_store_id(const StoreId& store_id) const {
 }
 
 void LockOrder::Registration::move_to(const void* place) {
+    // Not registered, and where the stack is takes a file of the kernel.
+    if (id_ == 0) return;
     const auto owner = is_on_stack_of_this_thread(place) ? std::optional(std::this_thread::get_id()) : std::nullopt;
     const std::scoped_lock lock(held_locks().mutex);
     const auto entry = held_locks().entries.find(id_);
