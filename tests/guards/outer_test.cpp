@@ -35,7 +35,7 @@ protected:
     void start(const OuterLink& outer, const std::string& text, std::chrono::milliseconds grace,
                Boottime kill_at) const {
         outer.expect(kill_at);
-        outer.begin(grace);
+        outer.begin(grace, now());
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         Launch launch{.command = script(text), .environment = {"PATH=/usr/bin:/bin"}};
         launch.signal_mask = signals_.mask_before();

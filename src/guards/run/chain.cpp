@@ -51,11 +51,13 @@ std::optional<int> OuterLink::next() {
     return std::nullopt;
 }
 
-void OuterLink::begin(std::chrono::milliseconds grace) const {
+void OuterLink::begin(std::chrono::milliseconds grace, Boottime now) const {
     state_->grace_ms = grace.count();
     state_->phase = ChainState::Phase::running;
-    // Wake the outer process: until now nothing was due, so it may sleep for long.
-    send_now(socket_.get(), &word_begin, 1);
+    // Where the lease is long, the outer process finds that by itself before anything is due. Waking it would delay the
+    // command.
+    const Boottime first_due{std::chrono::milliseconds{state_->kill_at_ms} - grace};
+    if (first_due - now < 2 * longest_unwatched) send_now(socket_.get(), &word_begin, 1);
 }
 
 void OuterLink::command_was_stopped() const { send_now(socket_.get(), &word_stopped, 1); }

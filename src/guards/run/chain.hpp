@@ -47,6 +47,9 @@ using SharedState = std::unique_ptr<ChainState, UnmapState>;
 /// Memory that stays shared over a fork.
 [[nodiscard]] Result<SharedState> share_state();
 
+/// The outer process looks at the state at least so often.
+inline constexpr std::chrono::milliseconds longest_unwatched{1000};
+
 /// The inner process's end of the chain.
 class OuterLink {
 public:
@@ -64,8 +67,8 @@ public:
 
     [[nodiscard]] ChainState& state() const { return *state_; }
     void expect(Boottime kill_at) const { state_->kill_at_ms = kill_at.time_since_epoch().count(); }
-    /// From now on there may be a process of the command.
-    void begin(std::chrono::milliseconds grace) const;
+    /// From `now` on there may be a process of the command.
+    void begin(std::chrono::milliseconds grace, Boottime now) const;
     /// The command was stopped at its terminal, so the caller wants its prompt.
     void command_was_stopped() const;
     /// Keeps a copy of `descriptor` open as long as the outer process lives, or until there is another for that

@@ -70,7 +70,7 @@ bool has_ended(const ProcessLine& line) {
 
 }  // namespace
 
-bool processes_are_visible() { return small_file("/proc/self/stat").has_value(); }
+bool processes_are_visible() { return access("/proc/self/stat", R_OK) == 0; }
 
 bool has_children() {
     siginfo_t info{};

@@ -67,13 +67,14 @@ private:
         if (command_stopped_ && !inner_status_) stop_job();
     }
 
-    /// In slices of a second, because poll does not count suspended time. Before there is a command nothing is due.
+    /// In slices, because poll does not count suspended time. Before there is a command nothing is due, but it may begin
+    /// unannounced.
     [[nodiscard]] milliseconds patience() const {
         if (killing_since_ || orphans_) return milliseconds{20};
-        if (link_.state().phase != Phase::running) return milliseconds{-1};
+        if (link_.state().phase != Phase::running) return longest_unwatched;
         const Boottime now = clock_.boottime();
         const Boottime next = warned_for_ == link_.kill_at() ? link_.kill_at() : term_at();
-        return std::clamp(next - now, milliseconds{1}, milliseconds{1000});
+        return std::clamp(next - now, milliseconds{1}, longest_unwatched);
     }
 
     /// Later than the inner process would act, because that may only be busy.

@@ -76,7 +76,7 @@ private:
         if (is_orphaned()) return give_up(Ending::interrupted, std::nullopt, SIGKILL);
         if (outer_ != nullptr) {
             announce_kill_schedule();
-            outer_->begin(job_.grace);
+            outer_->begin(job_.grace, clock_.boottime());
         }
         const bool has_terminal = terminal_ >= 0 && tcgetpgrp(terminal_) == caller_group_;
         const std::vector<base::Fd> sessions = sessions_for_family();
