@@ -23,7 +23,7 @@ struct Word {
 enum class Tail { words, command };
 
 /// What a command loads, whatever its store is. The short program loads nothing, so it becomes the full one.
-enum class Loads { nothing, daemon };
+enum class Loads { nothing, yaml, daemon };
 
 /// One command, as data. `holdfast help`, the parser and the completions read it; `run` does the work,
 /// after everything that was given has been checked for its form.

@@ -140,6 +140,8 @@ constinit const Command data_sync_command{
     "Example: holdfast data sync --database postgres:///app --dry-run",
     {},
     sync_options,
-    run_sync};
+    run_sync,
+    Tail::words,
+    Loads::yaml};
 
 }  // namespace holdfast::cli

@@ -93,6 +93,10 @@ std::vector<std::string> environment_with(const std::vector<InheritedLease>& lea
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
         const std::string_view name = text.substr(0, text.find('='));
+        if (!name.starts_with("HOLDFAST_")) {
+            all.emplace_back(text);
+            continue;
+        }
         if (is_lease_variable(name) || name == all_leases) continue;
         if (name == "HOLDFAST_STORE_WITHHELD") continue;
         if (is_told && (name == "HOLDFAST_STORE" || name == "HOLDFAST_STORE_FILE")) continue;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <sqlite3.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -56,4 +57,10 @@ Error exec_full_program(const std::vector<std::string>& args) {
 // SQLite could load extensions, which nobody asks it to do. `--wrap=dlopen` puts this in the place of what would.
 extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }  // NOLINT(*-reserved-identifier,*-naming): ld's.
 
-int main(int argc, char** argv) { return holdfast::cli::run(argc, argv, holdfast::exec_full_program); }
+int main(int argc, char** argv) {
+    // SQLite would count its memory, under a mutex, for a question that nobody asks here.
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    const int status = holdfast::cli::run(argc, argv, holdfast::exec_full_program);
+    // Everything is written and closed. Destroying tables of options piece by piece would only take time.
+    _exit(status);
+}
