@@ -155,6 +155,17 @@ TEST_F(OuterTest, OfAnInnerProcessThatIsStoppedEndsWhatLeftTheSessionWithoutAnEn
     EXPECT_FALSE(has_children());
 }
 
+TEST_F(OuterTest, FindsByItselfThatACommandHasBegun) {
+    const auto verdict = verdict_of(guard([&](OuterLink& outer) {
+        // The beginning is not announced under so long a lease. This process hangs then, and no signal tells of that.
+        start(outer, std::string("touch ready") + live, 100ms, now() + 1h);
+        outer.expect(now() + 100ms);
+        for (;;) pause();
+    }));
+    EXPECT_EQ(verdict.ending, Ending::lost);
+    EXPECT_FALSE(has_children());
+}
+
 TEST_F(OuterTest, WarnsAgainAfterARenewalHadCalledOffTheKill) {
     const auto ended = guard([&](OuterLink& outer) {
         start(outer, std::string("n=0; trap 'n=$((n+1)); touch told$n' TERM; touch ready") + live, 4h, now() + 9h);
