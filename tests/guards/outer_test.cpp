@@ -42,6 +42,11 @@ protected:
         launch.announce = &outer.state().group;
         if (spawn(launch).error != 0 || !awaits("ready")) _exit(99);
     }
+    static void await_sleep_of(pid_t process) {
+        const Deadline end = Deadline::in(host_clock(), time_limit);
+        for (std::string stat; !stat.contains(") S ") && !end.passed(host_clock()); std::this_thread::sleep_for(2ms))
+            std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), stat);
+    }
     static Boottime now() { return host_clock().boottime(); }
     static Verdict verdict_of(const std::variant<int, Verdict>& ended) {
         EXPECT_TRUE(std::holds_alternative<Verdict>(ended));
@@ -157,6 +162,7 @@ TEST_F(OuterTest, OfAnInnerProcessThatIsStoppedEndsWhatLeftTheSessionWithoutAnEn
 
 TEST_F(OuterTest, FindsByItselfThatACommandHasBegun) {
     const auto verdict = verdict_of(guard([&](OuterLink& outer) {
+        await_sleep_of(getppid());
         // The beginning is not announced under so long a lease. This process hangs then, and no signal tells of that.
         start(outer, std::string("touch ready") + live, 100ms, now() + 1h);
         outer.expect(now() + 100ms);
