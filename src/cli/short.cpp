@@ -6,11 +6,11 @@
 #include "cli/app.hpp"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <optional>
-#include <sqlite3.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 

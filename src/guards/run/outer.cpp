@@ -67,8 +67,8 @@ private:
         if (command_stopped_ && !inner_status_) stop_job();
     }
 
-    /// In slices, because poll does not count suspended time. Before there is a command nothing is due, but it may begin
-    /// unannounced.
+    /// In slices, because poll does not count suspended time. Before there is a command nothing is due, but it may
+    /// begin unannounced.
     [[nodiscard]] milliseconds patience() const {
         if (killing_since_ || orphans_) return milliseconds{20};
         if (link_.state().phase != Phase::running) return longest_unwatched;
