@@ -41,7 +41,7 @@ find_targets() {
 
 # As ctest does it, in the copy. The packages are those of the tree itself.
 run_script() {
-  local program=$1 bundles=$copy/build/bundles name full=$copy/build/bin/holdfast_full pattern
+  local program=$1 bundles=$copy/build/bundles name full=$copy/build/libexec/holdfast-full pattern
   name=$(basename "$program" .ts)
   # The name is a pattern: every sign that means something in one is taken as it is.
   pattern=^$(sed 's/[][\\.*^$+?(){}|/]/\\&/g' <<<"$2")\$
@@ -53,11 +53,21 @@ run_script() {
       --outfile="$bundles/client.js"
   ) >"$copy/test.log" 2>&1 || return 1
   [[ -x $full ]] || full=$copy/build/bin/holdfast
-  env HOLDFAST="$copy/build/bin/holdfast" HOLDFAST_FULL="$full" HOLDFAST_BIN="$copy/build/bin/holdfast" \
-    COCKPIT_BIN="$copy/build/bin/cockpit" COCKPIT_START="$copy/examples/cockpit/start.sh" \
-    COCKPIT_WEB="$copy/build/examples/cockpit/web/dist" HOLDFAST_CLIENT_BUNDLE="$bundles/client.js" \
-    NODE_PATH="$project/tests/console/node_modules" \
-    timeout 120 node --test --test-timeout=30000 --test-name-pattern="$pattern" "$bundles/$name.js" >"$copy/test.log" 2>&1
+  mkdir -p "$copy/tmp"
+  # A test that hangs is killed with all that it has started, and what it kept goes with it.
+  (
+    set -m
+    env TMPDIR="$copy/tmp" HOLDFAST="$copy/build/bin/holdfast" HOLDFAST_FULL="$full" \
+      HOLDFAST_BIN="$copy/build/bin/holdfast" COCKPIT_BIN="$copy/build/bin/cockpit" \
+      COCKPIT_START="$copy/examples/cockpit/start.sh" COCKPIT_WEB="$copy/build/examples/cockpit/web/dist" \
+      HOLDFAST_CLIENT_BUNDLE="$bundles/client.js" NODE_PATH="$project/tests/console/node_modules" \
+      timeout 120 node --test --test-timeout=30000 --test-name-pattern="$pattern" "$bundles/$name.js" &
+    status=0
+    wait $! || status=$?
+    kill -KILL -- -$! 2>/dev/null || true
+    rm -rf "$copy/tmp"
+    exit "$status"
+  ) >"$copy/test.log" 2>&1
 }
 
 # A hang counts as a failure, because in a test run it is one.
