@@ -19,6 +19,15 @@
 /// After `outcome_unknown` the same request may be sent again, unless its comment says otherwise.
 namespace [[gnu::visibility("default")]] holdfast {
 
+/// Who sent a request through a daemon, as that daemon knows it, for the audit log. Empty for whoever works with the
+/// store itself. It decides nothing.
+struct Sender {
+    std::string user{};     ///< Proven; empty where nobody has to prove anything.
+    std::string address{};  ///< Where the request came from.
+
+    [[nodiscard]] bool operator==(const Sender&) const = default;
+};
+
 /// A lease whose holder may be gone, as it was seen: its lock_id, and how often it had been renewed. Any renewal since
 /// then protects it.
 struct StaleLease {
@@ -55,6 +64,7 @@ struct Acquire {
     std::vector<LockName> unless_held{};  ///< Locks that exclude this one. They are looked at, not taken.
     std::map<std::string, std::string> meta{};
     std::optional<StaleLease> takes_over{};  ///< Without a ticket: a take-over succeeds at once or is refused.
+    Sender sender{};
 };
 
 enum class Revive { no, yes };
@@ -70,6 +80,7 @@ struct Renew {
     Ttl ttl;
     Revive revive = Revive::no;
     std::optional<std::map<std::string, std::string>> meta{};  ///< Replaces what the lease shows. Absent: unchanged.
+    Sender sender{};
 };
 
 /// Give the lock back. Allowed after expiry, as long as nobody took it and no Expire came first: then it is
@@ -80,12 +91,14 @@ struct Renew {
 struct Release {
     LockName name;
     Credentials as;
+    Sender sender{};
 };
 
 /// Leave the queue. If the grant came first, it is given back. Never refused.
 struct Cancel {
     LockName name;
     Credentials as;
+    Sender sender{};
 };
 
 /// Hand a live lease to another holder in one step: new lock_id, new token, no gap. Refused as Renew is.
@@ -95,6 +108,7 @@ struct Transfer {
     Holder to{};
     Credentials to_as;  ///< Chosen by the caller, passed on to the new holder.
     std::string reason{};
+    Sender sender{};
 };
 
 /// Take a lock away from the holder that was seen there. The lock is free afterwards, its token has risen, and the
@@ -106,6 +120,7 @@ struct Break {
     LockId expected{};  ///< The lease that the operator saw. Another one is never touched.
     std::string actor{};
     std::string reason{};
+    Sender sender{};
 };
 
 /// Announce that a lease has run out, and give its lock to the first waiter. For whoever looks after locks that
@@ -126,6 +141,7 @@ struct Break {
 struct Expire {
     LockName name;
     LockId lock_id{};  ///< The lease that was seen to have run out. Another one is never touched.
+    Sender sender{};
 };
 
 /// Is this token still the current one? Changes nothing. An answer is true when it is given and no longer: a resource
@@ -149,6 +165,7 @@ struct Ask {
     std::string reason{};
     Ttl ttl;
     Ttl valid_for;  ///< How long the question stands.
+    Sender sender{};
 };
 
 enum class Verdict { approve, deny };
@@ -167,6 +184,7 @@ struct Answer {
     std::optional<std::chrono::milliseconds> max_hold{};
     /// The operator approves a question of their own. Marked in the audit log: `break_glass`.
     bool breaks_glass = false;
+    Sender sender{};
 };
 
 /// Remove audit events of a lock, the oldest first: those up to the number `through`, and no more than `most` of
@@ -179,6 +197,7 @@ struct Prune {
     std::uint64_t through = 0;
     std::string actor{};
     std::string reason{};
+    Sender sender{};
 };
 
 /// Make a lock usable again of which something cannot be read: its record, or its queue. Nothing that can be read is
@@ -192,6 +211,7 @@ struct Repair {
     LockName name;
     std::string actor{};
     std::string reason{};
+    Sender sender{};
 };
 
 /// Tell the audit log that a protected resource refused a write, because its fence had seen a newer holder. Writes the
@@ -205,12 +225,16 @@ struct ReportFenced {
     Holder holder{};         ///< Who was refused.
     std::string resource{};  ///< Where: a database, without secrets.
     std::string reason{};
+    Sender sender{};
 };
 
 using Request = std::variant<Acquire, Renew, Release, Cancel, Transfer, Break, Check, Ask, Answer, Prune, Expire,
                              Repair, ReportFenced>;
 
 [[nodiscard]] const LockName& name_of(const Request& request);
+
+/// Null for a request that changes nothing, and so is not in the audit log.
+[[nodiscard]] const Sender* sender_of(const Request& request);
 
 /// The lease that a grant took over because it had run out, or was stale.
 struct StolenFrom {

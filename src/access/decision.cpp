@@ -132,6 +132,11 @@ void sign(const Identity& caller, Request& request) {
                           [&](Answer& r) { sign_actor(r.actor); }, [&](Prune& r) { sign_actor(r.actor); },
                           [&](Repair& r) { sign_actor(r.actor); }, [](auto&) {}},
                request);
+    std::visit(
+        [&](auto& r) {
+            if constexpr (requires { r.sender; }) r.sender = {caller.user, caller.address};
+        },
+        request);
 }
 
 Error denied(const Identity& caller, Endpoint endpoint) {

@@ -33,6 +33,20 @@ std::string roughly(std::chrono::milliseconds time) {
     return to_words(time < minutes{2} ? time : std::chrono::round<minutes>(time));
 }
 
+/// Through a daemon: where it came from, and who sent it if that is somebody else. What the actor tells is not
+/// repeated.
+std::string sender_of(const AuditEvent& event) {
+    std::string text;
+    const auto add = [&](const char* key) {
+        const auto found = event.details.find(key);
+        if (found == event.details.end() || event.actor.find(found->second) != std::string::npos) return;
+        text += fmt::format("  {} {}", key, printable(found->second));
+    };
+    add("by");
+    add("address");
+    return text;
+}
+
 /// `numbers` and `what` stand for those of one event, or of several.
 std::string line_with(const AuditEvent& event, const std::string& numbers, const std::string& what) {
     std::string text = fmt::format("{}  {}  {}  {}  {}  token {}", to_rfc3339(event.at), printable(event.name.text()),
@@ -41,7 +55,7 @@ std::string line_with(const AuditEvent& event, const std::string& numbers, const
     if (!event.reason.empty()) text += fmt::format("  ({})", printable(event.reason));
     if (const auto from = event.details.find("from_holder"); from != event.details.end())
         text += fmt::format("  from {}", printable(Holder{from->second, ""}.display()));
-    return text;
+    return text + sender_of(event);
 }
 
 }  // namespace

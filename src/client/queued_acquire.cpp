@@ -37,7 +37,7 @@ QueuedAcquire::QueuedAcquire(Acquire request, const Clock& clock) : clock_(clock
 std::vector<Request> QueuedAcquire::ask() {
     if (doubt_is_stale()) rotate_credentials();
     std::vector<Request> batch;
-    if (former_) batch.emplace_back(Cancel{request_.name, *former_});
+    if (former_) batch.emplace_back(Cancel{request_.name, *former_, request_.sender});
     batch.emplace_back(request_);
     return batch;
 }
@@ -67,8 +67,8 @@ Result<Granted> QueuedAcquire::answered(const Result<std::vector<Reply>>& replie
 }
 
 std::vector<Request> QueuedAcquire::withdrawal() const {
-    std::vector<Request> batch{Cancel{request_.name, request_.as}};
-    if (former_) batch.emplace_back(Cancel{request_.name, *former_});
+    std::vector<Request> batch{Cancel{request_.name, request_.as, request_.sender}};
+    if (former_) batch.emplace_back(Cancel{request_.name, *former_, request_.sender});
     return batch;
 }
 

@@ -34,7 +34,9 @@ public:
     [[nodiscard]] bool asks_again() const { return asks_again_; }
 
     /// The renewal that gives a lease which was handed over its full ttl.
-    [[nodiscard]] Request extension() const { return Renew{request_.name, request_.as, request_.ttl}; }
+    [[nodiscard]] Request extension() const {
+        return Renew{.name = request_.name, .as = request_.as, .ttl = request_.ttl, .sender = request_.sender};
+    }
 
     /// What gives up the place in the queue, and a grant whose answer was lost.
     [[nodiscard]] std::vector<Request> withdrawal() const;

@@ -79,6 +79,12 @@ public:
         const auto bytes = take(number());
         return {bytes.begin(), bytes.end()};
     }
+    /// A text that is not written where it is empty.
+    std::string text_of_some() {
+        std::string some = text();
+        if (some.empty()) ok_ = false;
+        return some;
+    }
     std::map<std::string, std::string> map() {
         std::map<std::string, std::string> map;
         for (std::uint64_t count = number(); count > 0 && ok_; --count) {
@@ -117,6 +123,7 @@ public:
         if (!name) ok_ = false;
         return name ? std::optional(*name) : std::nullopt;
     }
+    [[nodiscard]] bool has_more() const { return ok_ && !rest_.empty(); }
     [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
 
 private:
@@ -155,6 +162,8 @@ void write(Writer& out, const Claim& claim) {
     out.time(claim.ttl);
     out.optional(claim.max_hold, [&](std::chrono::milliseconds time) { out.time(time); });
     out.map(claim.meta);
+    // At the end of a ticket, and only where there is one: so tickets without it are what they always were.
+    if (!claim.address.empty()) out.text(claim.address);
 }
 
 Claim read_claim(Reader& in) {
@@ -164,6 +173,7 @@ Claim read_claim(Reader& in) {
     claim.ttl = in.time();
     claim.max_hold = in.optional([&] { return in.time(); });
     claim.meta = in.map();
+    if (in.has_more()) claim.address = in.text_of_some();
     return claim;
 }
 

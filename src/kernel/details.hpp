@@ -1,6 +1,7 @@
 #pragma once
 
 #include "holdfast/lease.hpp"
+#include "holdfast/request.hpp"
 #include "kernel/record.hpp"
 #include "values/hex.hpp"
 
@@ -19,6 +20,13 @@ using Details = std::map<std::string, std::string>;
     return {{"from_holder", lease.holder.text},
             {"from_lock_id", lease.lock_id.text()},
             {"from_token", std::to_string(lease.token.value)}};
+}
+
+/// `details`, and through a daemon who sent the change. `holder`: whom the event is about.
+[[nodiscard]] inline Details with_sender(Details details, const Sender& sender, const Holder& holder) {
+    if (!sender.address.empty()) details.emplace("address", sender.address);
+    if (!sender.user.empty() && sender.user != holder.user) details.emplace("by", sender.user);
+    return details;
 }
 
 /// Of a grant at `now` that follows a lease which ran out, or was stale and ends with the grant.

@@ -71,6 +71,7 @@ struct Claim {
     std::chrono::milliseconds ttl{0};
     std::optional<std::chrono::milliseconds> max_hold{};
     std::map<std::string, std::string> meta{};
+    std::string address{};  ///< Where the waiter's request came from: `Sender`.
 
     [[nodiscard]] bool operator==(const Claim&) const = default;
 };

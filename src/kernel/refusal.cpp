@@ -55,6 +55,12 @@ std::optional<Error> bad_holder(const Holder& holder) {
     return bad_line("user", holder.user, max_holder);
 }
 
+std::optional<Error> bad_sender(const Sender* sender) {
+    if (sender == nullptr) return std::nullopt;
+    if (auto error = bad_line("user", sender->user, max_holder)) return error;
+    return bad_line("address", sender->address, max_holder);
+}
+
 std::optional<Error> bad_exclusions(const LockName& name, const std::vector<LockName>& unless_held) {
     if (unless_held.size() > max_unless_held)
         return Error{Errc::usage, fmt::format("at most {} locks can be named in unless_held", max_unless_held)};
@@ -194,6 +200,9 @@ Error stale_token(const Record& record, FencingToken token, std::uint64_t waiter
                    record, waiters, now);
 }
 
-std::optional<Error> beyond_limits(const Request& request) { return std::visit(Limits{}, request); }
+std::optional<Error> beyond_limits(const Request& request) {
+    if (auto error = bad_sender(sender_of(request))) return error;
+    return std::visit(Limits{}, request);
+}
 
 }  // namespace holdfast::kernel

@@ -27,14 +27,13 @@ Instant expiry(Instant now, std::chrono::milliseconds ttl, std::optional<Instant
     return max_until ? std::min(now + ttl, *max_until) : now + ttl;
 }
 
-Claim claim_of(const Acquire& r) { return {r.operation, r.reason, r.ttl.time(), r.max_hold, r.meta}; }
+Claim claim_of(const Acquire& r) { return {r.operation, r.reason, r.ttl.time(), r.max_hold, r.meta, r.sender.address}; }
 
 /// One request on its way to a decision. Each `on` reads `state_` and either refuses, or changes
 /// `next_` and writes the event of that change.
 class Step {
 public:
-    Step(const State& state, Instant now)
-        : state_(state), now_(now), next_(state.record), waiters_(state.queue.waiters) {}
+    Step(const State& state, Sender sender, Instant now) : state_(state), now_(now), sender_(std::move(sender)) {}
 
     Decision on(const Acquire& r) {
         const auto& held = state_.record.held;
@@ -349,6 +348,7 @@ private:
         leave_queue(next);
         hold(std::move(lease), next.key_hash);
         details.merge(details_of(*next.claim));
+        sender_ = {.address = next.claim->address};  // Who takes the lock is not who gave it back.
         record(EventKind::acquired, next_.held->lease, "", next.claim->reason, std::move(details));
         handed_to_ = next.lock_id;
         return true;
@@ -406,7 +406,7 @@ private:
         event.holder = lease.holder;
         event.actor = std::move(actor);
         event.reason = std::move(reason);
-        event.details = std::move(details);
+        event.details = with_sender(std::move(details), sender_, event.holder);
         event.prev_hash = next_.chain;
         event.hash = hash_of(event);
         next_.seq = event.seq;
@@ -430,8 +430,9 @@ private:
 
     const State& state_;
     const Instant now_;
-    Record next_;
-    std::uint64_t waiters_;
+    Sender sender_;  ///< Of the change whose event is written next.
+    Record next_ = state_.record;
+    std::uint64_t waiters_ = state_.queue.waiters;
     std::optional<LockId> drop_ticket_;
     std::optional<LockId> handed_to_;
     std::optional<LockId> lost_lease_;
@@ -442,7 +443,8 @@ private:
 
 Decision step(const State& state, const Request& request, Instant now) {
     if (auto error = beyond_limits(request)) return {.reply = std::unexpected(std::move(*error))};
-    return std::visit([&](const auto& r) { return Step(state, now).on(r); }, request);
+    const Sender* const sender = sender_of(request);
+    return std::visit([&](const auto& r) { return Step(state, sender ? *sender : Sender{}, now).on(r); }, request);
 }
 
 }  // namespace holdfast::kernel

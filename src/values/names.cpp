@@ -13,6 +13,17 @@ const LockName& name_of(const Request& request) {
     return std::visit([](const auto& r) -> const LockName& { return r.name; }, request);
 }
 
+const Sender* sender_of(const Request& request) {
+    return std::visit(
+        [](const auto& r) -> const Sender* {
+            if constexpr (requires { r.sender; })
+                return &r.sender;
+            else
+                return nullptr;
+        },
+        request);
+}
+
 std::string_view name_of(EventKind kind) {
     switch (kind) {
         case EventKind::acquired: return "acquired";

@@ -26,6 +26,31 @@ TEST_P(StoreConformance, EveryChangeIsOneEventAndRefusalsAreNone) {
     expect_whole_chain(lock("x"));
 }
 
+TEST_P(StoreConformance, EveryEventHasWhereItsRequestCameFrom) {
+    // A daemon says what it sees, whatever its client says.
+    const auto seen = [](const char* address) { return GetParam().is_daemon ? "127.0.0.1" : address; };
+    Acquire alice = by_alice(lock("x"), 1h);
+    alice.sender = {"", "10.0.0.7"};
+    granted(alice);
+    Acquire bob = queued(by_bob(lock("x"), 1h));
+    bob.sender = {"", "10.0.0.8"};
+    EXPECT_FALSE(apply(bob));
+    const Release given_back{.name = lock("x"), .as = alice.as, .sender = {"", "10.0.0.9"}};
+    granted(given_back);
+    granted(bob);
+    granted(Transfer{.name = lock("x"),
+                     .as = bob.as,
+                     .to = {"carol", ""},
+                     .to_as = Credentials::random(),
+                     .sender = {"", "10.0.0.6"}});
+    std::vector<std::string> addresses;
+    for (const AuditEvent& event : history(lock("x")))
+        if (event.kind != EventKind::renewed) addresses.push_back(event.details.at("address"));
+    EXPECT_THAT(addresses,
+                testing::ElementsAre(seen("10.0.0.7"), seen("10.0.0.9"), seen("10.0.0.8"), seen("10.0.0.6")));
+    expect_whole_chain(lock("x"));
+}
+
 TEST_P(StoreConformance, TheHistoryOfALockCanBeReadFromAnyPoint) {
     const Acquire alice = by_alice(lock("x"), 1h);
     granted(alice);

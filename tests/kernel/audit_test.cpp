@@ -51,6 +51,29 @@ TEST_F(AuditTest, EventsAreNumberedWithoutGapsAndEachFollowsFromTheOneBefore) {
     EXPECT_EQ(record().changed_at, now());
 }
 
+TEST_F(AuditTest, AnEventTellsWhereItsRequestCameFromAndWhoSentItIfThatIsNobodyOfTheLease) {
+    const LockName other = lock("other");
+    Acquire alice = by_alice(other);
+    alice.holder.user = "alice";
+    alice.sender = {"alice", "10.0.0.7"};
+    granted(alice);
+    Renew renew = renewal(alice);
+    renew.sender = {"bob", "10.0.0.8"};
+    granted(renew);
+    granted(renewal(alice));
+    const auto& all = store_.shelf(other).events;
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_EQ(all[0].details.at("address"), "10.0.0.7");
+    EXPECT_FALSE(all[0].details.contains("by"));
+    EXPECT_EQ(all[1].details.at("address"), "10.0.0.8");
+    EXPECT_EQ(all[1].details.at("by"), "bob");
+    EXPECT_FALSE(all[2].details.contains("address")) << "of a program that works with the store itself";
+    renew.sender.address = std::string(256, '1');
+    EXPECT_THAT(apply(renew), RefusedWith(Errc::usage));
+    renew.sender = {"a\nb", ""};
+    EXPECT_THAT(apply(renew), RefusedWith(Errc::usage));
+}
+
 TEST_F(AuditTest, KindsTellTheStory) {
     std::vector<EventKind> kinds;
     for (const AuditEvent& event : events()) kinds.push_back(event.kind);

@@ -112,6 +112,13 @@ TEST(CodecTest, TicketsComeBackAsTheyWere) {
     EXPECT_EQ(decode_ticket(encode(ticket)), ticket);
     ticket.claim->max_hold.reset();
     EXPECT_EQ(decode_ticket(encode(ticket)), ticket);
+    ticket.claim->address = "10.0.0.7";
+    EXPECT_EQ(decode_ticket(encode(ticket)), ticket);
+    // Where there is none, none is written: no ticket has two forms.
+    ticket.claim->address.clear();
+    Bytes bytes = encode(ticket);
+    bytes.insert(bytes.end(), 8, 0);
+    EXPECT_FALSE(decode_ticket(bytes));
     ticket.claim.reset();
     EXPECT_EQ(decode_ticket(encode(ticket)), ticket);
 }

@@ -86,6 +86,36 @@ TEST(Rights, TheAuditLogHasWhoAndFromWhereWhateverTheCallerSays) {
     EXPECT_EQ(events.text("/events/1/actor"), "root from 127.0.0.1: nobody");
 }
 
+TEST(Rights, EveryChangeIsAuditedWithTheAddressAndWhoSentItIfThatIsNotTheHolder) {
+    Guarded guarded;
+    const std::string alice = guarded.token("alice", {"holder"});
+    const std::string bob = guarded.token("bob", {"holder"});
+    const std::string root = guarded.token("root", {"viewer"});
+    Stream stream(guarded.daemon.port(), "?since=end", "", {{"Authorization", "Bearer " + root}});
+    stream.skip_to_ready();
+    const auto lease = [](const Document& grant) {
+        return fmt::format(R"({{"name":"a","lease":"{}")", grant.text("/lease"));
+    };
+    const Document grant = guarded.post(alice, "/v1/acquire", R"({"name":"a","holder":"ci-7"})").json();
+    ASSERT_EQ(guarded.post(alice, "/v1/renew", lease(grant) + "}").status, 200);
+    const Document moved = guarded.post(alice, "/v1/transfer", lease(grant) + R"(,"to":"ci-8"})").json();
+    ASSERT_EQ(guarded.post(bob, "/v1/release", lease(moved) + "}").status, 200);
+    const Document events = guarded.get(root, "/v1/history?name=a").json();
+    ASSERT_EQ(events.size("/events"), 4U);
+    for (int i = 0; i < 4; ++i) {
+        const std::string details = fmt::format("/events/{}/details", i);
+        EXPECT_EQ(events.text(details + "/address"), "127.0.0.1") << i;
+        const auto told = stream.next_event();
+        ASSERT_TRUE(told);
+        EXPECT_EQ(told->json().text("/details/address"), "127.0.0.1") << i;
+    }
+    EXPECT_FALSE(events.has("/events/0/details/by"));
+    EXPECT_FALSE(events.has("/events/1/details/by"));
+    EXPECT_EQ(events.text("/events/3/details/by"), "bob") << "whoever has the key may give it back, and is told of";
+    const auto shown = guarded.daemon.box.run({"history", "a", "--store", "sqlite:locks.db"});
+    EXPECT_THAT(shown.out, HasSubstr("  by bob  address 127.0.0.1"));
+}
+
 TEST(Revoked, ATokenEndsTheStreamsOfItsOwnerAndNoOther) {
     Guarded guarded;
     const std::string alice = guarded.token("alice", {"viewer"});

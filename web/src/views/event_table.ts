@@ -63,6 +63,16 @@ function more({ event, renewals }: Line, now: number): Child[] {
     return parts;
 }
 
+/** Who sent it through a daemon, and from where. What the actor tells is not repeated. */
+function sender({ actor, details }: AuditEvent): Child[] {
+    const told = (key: string, word: string): Child[] => {
+        const value = details[key];
+        if (value === undefined || actor?.includes(value)) return [];
+        return [h("span", { class: "line" }, word, untrusted(value))];
+    };
+    return [...told("by", "by "), ...told("address", "at ")];
+}
+
 export function eventTable(events: AuditEvent[], now: number): HTMLElement {
     const lines = linesOf(events);
     const rows = lines.slice(0, most).map((line) => {
@@ -86,6 +96,7 @@ export function eventTable(events: AuditEvent[], now: number): HTMLElement {
                     event.user !== null && untrusted(event.user),
                     untrusted(holderWords(event.holder), event.user !== null ? "faint" : ""),
                     event.actor !== null && h("span", { class: "line" }, "by ", untrusted(holderWords(event.actor))),
+                    ...sender(event),
                 ),
             ),
             h("td", { class: "number ev-token" }, String(event.token)),
