@@ -23,12 +23,12 @@ namespace fs = std::filesystem;
 /// one depends on the working folder, where anybody may have put it.
 std::optional<fs::path> this_program() {
     std::error_code failed;
-    if (const fs::path program = fs::read_symlink("/proc/self/exe", failed); !failed && program.is_absolute())
-        return program;
+    if (fs::path program = fs::read_symlink("/proc/self/exe", failed); !failed && program.is_absolute()) return program;
     // The kernel puts the path that was executed here.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a number is all that the kernel gives.
     const auto* const called = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     if (called == nullptr || called[0] != '/') return std::nullopt;
-    const fs::path program = fs::canonical(called, failed);
+    fs::path program = fs::canonical(called, failed);
     if (failed) return std::nullopt;
     return program;
 }
