@@ -44,8 +44,10 @@ private:
     void ask() {
         wake();
         if (!is_still_allowed()) return withdraw();
+        // Before the time to ask, which is that of the credentials that are sent.
+        std::vector<Request> requests = turn_.ask();
         const bool taken = services_.batcher.submit(
-            turn_.ask(), turn_.time_to_ask(), [self = shared_from_this()](const Applied& applied) {
+            std::move(requests), turn_.time_to_ask(), [self = shared_from_this()](const Applied& applied) {
                 self->info_ = applied.store;
                 self->answered(self->turn_.answered(applied.replies, applied.sent_at));
             });
