@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <optional>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -78,6 +79,12 @@ bool hash_zeros(Sha256& hash, std::uint64_t count, const std::stop_token& stop) 
     return count == 0;
 }
 
+std::optional<std::uint64_t> size_of(int fd) {
+    struct stat facts{};
+    if (fstat(fd, &facts) != 0) return std::nullopt;
+    return static_cast<std::uint64_t>(facts.st_size);
+}
+
 bool is_sparse(int fd, std::uint64_t size) {
     struct stat facts{};
     return fstat(fd, &facts) == 0 && static_cast<std::uint64_t>(facts.st_blocks) * 512 < size;
@@ -141,7 +148,9 @@ Result<FileCopier::Copied> FileCopier::run(int from, int to, std::uint64_t size,
             facts_.bytes_read += bytes.size();
         }
     }
-    if (to >= 0 && (has_holes || is_cloned) && ftruncate(to, static_cast<off_t>(at)) != 0)
+    // A file system writes the last block anew when a clone is cut, even to the size that it has, and no longer shares
+    // it.
+    if (to >= 0 && (has_holes || is_cloned) && size_of(to) != at && ftruncate(to, static_cast<off_t>(at)) != 0)
         return failed(errno, "write", shown);
     copied.size = at;
     copied.hash = hash.finish();
