@@ -4,9 +4,9 @@
 
 #include "base/os_error.hpp"
 #include "cli/app.hpp"
+#include "sql/sqlite/connection.hpp"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -58,8 +58,8 @@ Error exec_full_program(const std::vector<std::string>& args) {
 extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }  // NOLINT(*-reserved-identifier,*-naming): ld's.
 
 int main(int argc, char** argv) {
-    // SQLite would count its memory, under a mutex, for a question that nobody asks here.
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    // Nobody asks here how much it is.
+    holdfast::sql::sqlite::stop_counting_memory();
     const int status = holdfast::cli::run(argc, argv, holdfast::exec_full_program);
     // Everything is written and closed. Destroying tables of options piece by piece would only take time.
     _exit(status);

@@ -39,6 +39,8 @@ std::string words_for(int rc, std::string_view detail) {
 
 }  // namespace
 
+void stop_counting_memory() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 Error sqlite_error(int rc, std::string_view detail, std::string_view doing) {
     const Errc code = code_of(rc);
     std::string message = fmt::format("cannot {}: {}", doing, words_for(rc, detail));
