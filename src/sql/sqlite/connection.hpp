@@ -28,8 +28,8 @@ namespace holdfast::sql::sqlite {
 /// By SQLite's extended result code.
 [[nodiscard]] ErrorClass error_class_of(int rc);
 
-/// SQLite counts the memory that it takes, under a mutex. This ends that for the whole process, if it has not used SQLite
-/// yet.
+/// SQLite counts the memory that it takes, under a mutex. This ends that for the whole process, if it has not used
+/// SQLite yet.
 void stop_counting_memory();
 
 /// One connection. Not for two threads at once, and never across a fork.
