@@ -92,6 +92,9 @@ TEST_F(RunOutcome, OfASignalThatComesTogetherWithTheGrantIsInterrupted) {
     ASSERT_TRUE(eventually([&] { return state_of(inner) == 'T'; }));
     must(store()->apply_one(release(bob), soon()));
     running.signal(SIGTERM);
+    // The outer process has passed it on when it has taken it and sleeps again.
+    ASSERT_TRUE(eventually([&] { return !running.has_pending(SIGTERM); }));
+    ASSERT_TRUE(eventually([&] { return state_of(running.pid()) == 'S'; }));
     kill(inner, SIGCONT);
     const Ended ended = running.wait();
     EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.out;
