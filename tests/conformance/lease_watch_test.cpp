@@ -152,7 +152,9 @@ TEST_P(StoreConformance, ManyHoldersNeedOneThread) {
             ++lost;
             lost.notify_all();
         })));
-    EXPECT_LE(threads_of_this_process(), before + 1);
+    // The daemon, which is in this process, watches its own store.
+    const std::ptrdiff_t hubs = GetParam().is_daemon ? 2 : 1;
+    EXPECT_LE(threads_of_this_process(), before + hubs);
     for (int i = 0; i < 3; ++i) {
         const auto& victim = std::get<Acquire>(holders[static_cast<std::size_t>(i)]);
         granted(breaking(victim));
