@@ -139,9 +139,9 @@ class Operation final : public AnyOperation, public std::enable_shared_from_this
 public:
     explicit Operation(Handler handler)
         : executor_(boost::asio::get_associated_executor(handler)),
-          outstanding_(outstanding_of(executor_)),
+          outstanding_(outstanding_of(*executor_)),
           handler_(std::move(handler)),
-          work_(executor_) {}
+          work_(std::in_place, *executor_) {}
 
     /// Calls `call(cancel, done)`. It is cancelled by the handler's slot, and by `other`.
     template <class Call>
@@ -159,8 +159,7 @@ public:
 
     void drop() override {
         cancel_.request_stop();
-        handler_.reset();
-        work_.reset();
+        let_go();
     }
 
 private:
@@ -171,17 +170,22 @@ private:
 
     void complete(Value value) {
         outstanding_->take_out(*this, [&] {
-            boost::asio::post(executor_, Delivery<Handler, Value>(std::move(*handler_), std::move(value)));
-            handler_.reset();
-            work_.reset();
+            boost::asio::post(*executor_, Delivery<Handler, Value>(std::move(*handler_), std::move(value)));
+            let_go();
         });
     }
+    /// While the context is there: the library may keep this object a little longer than the handler lets it live.
+    void let_go() {
+        handler_.reset();
+        work_.reset();
+        executor_.reset();
+    }
 
-    const boost::asio::associated_executor_t<Handler> executor_;
+    std::optional<boost::asio::associated_executor_t<Handler>> executor_;
     const std::shared_ptr<Outstanding> outstanding_;
     std::stop_source cancel_{};
     std::optional<Handler> handler_;
-    boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>> work_;
+    std::optional<boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>>> work_;
     std::optional<std::stop_callback<PassOn>> on_other_{};
 };
 
