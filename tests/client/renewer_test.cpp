@@ -112,7 +112,8 @@ TEST_F(TimedRenewerTest, AThousandHoldsNeedAHandfulOfThreadsAndOfCalls) {
         ASSERT_TRUE(becomes_true([&] { return all_renewed(round); }));
         EXPECT_LE(store_.applied() - calls_before, 4) << "a thousand are four of the largest batches";
     }
-    EXPECT_LE(threads_of_this_process() - threads_before, 3) << "the timekeeper, a worker, and the hub";
+    // The timekeeper, the hub, and a worker: where calls take long, one for each of the four batches.
+    EXPECT_LE(threads_of_this_process() - threads_before, 6);
 }
 
 TEST_F(TimedRenewerTest, HoldsThatWereTakenAtDifferentTimesComeToBeRenewedTogether) {
